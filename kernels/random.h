@@ -22,6 +22,7 @@ enum class RandomPurpose : std::uint32_t {
   Signs = 8,
   Rounding = 9,
   Generate = 11,  // 10 was that of a removed wire
+  Adapters = 12,
 };
 
 // Replaces a counter by its block of four independent words.

@@ -25,7 +25,8 @@ impi=impi-rt==2021.19.0
 # Packages for tests, benchmarks and notebooks: none of them is needed to train. Those
 # of the first list are installed without their dependencies: torch is installed
 # already, and no model is ever downloaded.
-test_packages=(torchvision==0.26.0 timm==1.0.31 pillow==13.0.0 safetensors==0.8.0)
+test_packages=(torchvision==0.26.0 timm==1.0.31 pillow==13.0.0 safetensors==0.8.0
+  peft==0.21.2 accelerate==1.15.0 psutil==7.2.2)
 reader_packages=(pandas==3.1.1 matplotlib==3.11.2 tensorboard==2.21.0
   nbclient==0.11.0 nbformat==5.11.1 ipykernel==7.4.0 jsonschema==4.26.0
   pyyaml==6.0.3 transformers==5.23.0)

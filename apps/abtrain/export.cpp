@@ -20,15 +20,20 @@ Command add_export(CLI::App& parser) {
   command
       .add_option(
           "-o,--output", args->output,
-          "the safetensors file to write (an older one is replaced); -: "
+          "the safetensors file to write, or the folder of an adapter (an older one is replaced); "
+          "-: "
           "standard output")
       ->required()
       ->type_name("FILE");
   add_force(command, args->force);
-  add_choice<bool>(
-      command, "--form", args->merged, {{"factored", false}, {"merged", true}},
+  using weights::ExportForm;
+  add_choice<ExportForm>(
+      command, "--form", args->form,
+      {{"factored", ExportForm::Factored},
+       {"merged", ExportForm::Merged},
+       {"adapter", ExportForm::Adapter}},
       "factored: x.weight.A and .B (default); merged: dense weights, for "
-      "load_state_dict");
+      "load_state_dict; adapter: a folder for PEFT, of a run with method.remainder freeze");
   add_choice<nn::TensorNames>(
       command, "--names", args->names,
       {{"timm", nn::TensorNames::Timm}, {"torchvision", nn::TensorNames::Torchvision}},
@@ -37,7 +42,8 @@ Command add_export(CLI::App& parser) {
   command.footer(
       "Examples:\n"
       "  abtrain export runs/my -o my.safetensors --form merged\n"
-      "  abtrain export runs/my -o small.safetensors --dtype bf16\n");
+      "  abtrain export runs/my -o small.safetensors --dtype bf16\n"
+      "  abtrain export runs/tuned -o my_adapter --form adapter\n");
   return {&command, [args] {
             const ChosenRun run = choose_model(args->model);
             const std::string report = weights::export_run(run.options, *args);

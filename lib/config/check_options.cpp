@@ -76,6 +76,24 @@ Conflicts check(const RunOptions& options) {
   append(orders::check(options.order, options.data.batch_size, options.train.accumulate), out);
   check_balance(options, out);
   conflict_if(
+      keeps_base(options) && balances_examples(options), out, {"order.unit", "order.name"},
+      "the gradients of single examples are those of all parameters, some of which are frozen; "
+      "expected microbatch");
+  const methods::MethodOptions& method = options.method;
+  const auto check_adapter = [&](bool given, const char* key, const char* wanted) {
+    conflict_if(
+        options.model.adapter && trains_adapters(options) && given, out,
+        {key, "model.adapter", "method.name"},
+        "the adapter's own factors and scale are trained; expected {}", wanted);
+  };
+  check_adapter(method.start != methods::AdapterStart::Zero, "method.start", "zero");
+  check_adapter(method.alpha > 0, "method.alpha", "0");
+  check_adapter(method.blocks != 1, "method.blocks", "1");
+  conflict_if(
+      options.data.shards == data::Shards::ByClass && options.order.name != "shuffle", out,
+      {"data.shards", "order.name"},
+      "each worker shuffles its own part of the data; expected even, or order.name shuffle");
+  conflict_if(
       !options.model.weights && !options.model.fresh.empty(), out, {"model.fresh", "model.weights"},
       "these layers are not loaded from model.weights, but model.weights "
       "is none");

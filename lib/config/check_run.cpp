@@ -31,6 +31,18 @@ double state_bytes(const RunOptions& options, std::int64_t parameters) {
   return 4.0 * static_cast<double>(parameters) * copies;
 }
 
+std::int64_t trained_parameters(const RunOptions& options, const data::ExampleShape& shape) {
+  const std::optional<PlannedSizes> planned = model_sizes(options, shape);
+  if (!planned) {
+    return nn::make_model(options.model, shape)->dense_parameters();
+  }
+  return trains_adapters(options) ? trained_parameters(*planned) : planned->sizes.parameters;
+}
+
+double base_bytes(const RunOptions& options, std::int64_t parameters) {
+  return keeps_base(options) ? 4.0 * static_cast<double>(parameters) : 0;
+}
+
 void check_memory(
     const RunOptions& options, const data::ExampleShape& shape, int local_workers,
     std::int64_t image_bytes) {
@@ -38,10 +50,10 @@ void check_memory(
   const std::int64_t memory = device::info_of(device).memory_bytes;
   const auto model = nn::make_model(options.model, shape);
   const std::int64_t parameters = model->dense_parameters();
-  const double one = state_bytes(options, parameters);
+  const double one = state_bytes(options, trained_parameters(options, shape));
   const auto gpus = static_cast<int>(device::cuda_devices().size());
   const int sharing = device.is_cuda() ? (local_workers + gpus - 1) / gpus : local_workers;
-  const auto images = static_cast<double>(image_bytes);
+  const double images = static_cast<double>(image_bytes) + base_bytes(options, parameters);
   const double all = one * static_cast<double>(sharing) + images;
   const double available = static_cast<double>(memory) - images;
   ABT_CHECK(
@@ -49,7 +61,12 @@ void check_memory(
       "workers: {} workers need {} for parameters, gradients, moments and "
       "residuals in a dense step{}, but this machine's {}{}; {}",
       sharing, human_bytes(all),
-      image_bytes > 0 ? formatted(" and {} of images", human_bytes(images)) : "",
+      images > 0 ? formatted(
+                       " and {} of {}", human_bytes(images),
+                       !keeps_base(options) ? "images"
+                       : image_bytes > 0    ? "images and frozen parameters"
+                                            : "frozen parameters")
+                 : "",
       device.is_cuda() ? "GPU has " : "memory is ", human_bytes(static_cast<double>(memory)),
       one <= available ? formatted("at most {} fit", static_cast<std::int64_t>(available / one))
                        : "not one fits");
@@ -98,6 +115,14 @@ RunLength check_run(
       "model.width: expected 1, because {} has no layer to widen; got {}", options.model.name,
       print_number(options.model.width));
   model_sizes(options, shape);  // throws if the ranks do not fit
+  ABT_CHECK(
+      trains_adapters(options) || model->frozen_parameters() < model->dense_parameters(), Config,
+      "model.frozen: leaves no parameter to train");
+  ABT_CHECK(
+      options.data.shards == data::Shards::Even ||
+          (!shape.regression && !shape.ignores_labels &&
+           (shape.context == 0 || !shape.token_labels || data::is_text(options.data))),
+      Config, "data.shards: by-class needs one label for each example, or a text; expected even");
   // The bytes of all workers, at sixteen per parameter and step, must fit into
   // 63 bits.
   const auto parameters = static_cast<double>(model->dense_parameters());

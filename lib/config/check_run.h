@@ -19,6 +19,12 @@ RunLength check_run(
 // state of one worker in a dense step; activations come on top.
 double state_bytes(const RunOptions& options, std::int64_t parameters);
 
+// Parameters that a worker trains in a dense step, or the factors of adapters; with those that only
+// spectra can tell, all parameters.
+std::int64_t trained_parameters(const RunOptions& options, const data::ExampleShape& shape);
+// Bytes of what the workers of a process share of a model with frozen parts; 0 without.
+double base_bytes(const RunOptions& options, std::int64_t parameters);
+
 // Throws Error(Config) if the workers' parameters, gradients and moments alone,
 // together with the bytes of the images kept there, exceed the memory of the
 // device.

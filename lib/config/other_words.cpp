@@ -61,6 +61,13 @@ constexpr OtherWord kWords[] = {
     {"arch architecture backbone model_name net network", "model.name", ""},
     {"pretrained finetune init_from pretrained_path load_weights checkpoint_path", "model.weights",
      "a safetensors file to start from"},
+    {"freeze freeze_layers frozen_layers requires_grad trainable", "model.frozen",
+     "names or globs of what is not trained; ! exempts"},
+    {"lora_alpha", "method.alpha", "with method.remainder freeze and start zero"},
+    {"target_modules lora_target_modules", "method.only", ""},
+    {"init_lora_weights", "method.start", "zero is LoRA, svd is PiSSA"},
+    {"lora peft use_lora use_peft", "method.remainder", "freeze trains adapters"},
+    {"lora_dropout use_rslora use_dora", "", "adapters are trained as LoRA or PiSSA"},
     {"dropout drop p_drop dropout_rate dropout_p", "model.drop_rate", ""},
     {"drop_path_rate stochastic_depth stochastic_depth_prob", "model.drop_path", ""},
     {"hidden_sizes hidden_dims hidden_dim hidden_units", "model.hidden", ""},
@@ -122,7 +129,8 @@ constexpr OtherWord kWords[] = {
     {"compression gradient_compression comm_hook ddp_comm_hook", "reducer.name", ""},
     {"matrix_approximation_rank powersgd_rank", "reducer.rank", "with reducer.name=powersgd"},
     {"local_steps sync_interval inner_steps h", "method.sync_every", ""},
-    {"lora_rank lora_r", "method.rank.rank", "with method.rank.rule=fixed"}};
+    {"lora_rank lora_r", "method.rank.rank",
+     "with method.rank.rule=fixed, and method.remainder=freeze for adapters"}};
 
 // Keys that abtrain had. With their last default, they still stand in the configurations of old
 // runs.

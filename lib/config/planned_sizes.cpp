@@ -23,7 +23,9 @@ std::vector<std::int64_t> planned_ranks(
   std::vector<linalg::Spectrum> flat;
   std::int64_t other = parameters;
   for (const nn::NamedWeight& w : weights) {
-    flat.push_back(linalg::flat_spectrum(w.layer, w.weight->m(), w.weight->n(), w.weight->grid()));
+    flat.push_back(linalg::flat_spectrum(
+        w.layer, std::max(w.weight->m(), w.weight->n()), w.weight->largest_rank(),
+        w.weight->grid()));
     other -= w.weight->numel();
   }
   // Also throws if a budget cannot be met.
@@ -65,10 +67,11 @@ void set_ranks(
   sizes.b = both ? sizes.a : methods::factor_slots(model, ranks, {nn::Factor::B});
 }
 
-std::int64_t stored_parameters(const methods::ModelSizes& sizes) {
+// `pairs`: of factors for each layer, in the file of a run.
+std::int64_t stored_parameters(const methods::ModelSizes& sizes, std::int64_t pairs) {
   std::int64_t stored = sizes.parameters;
   for (const methods::LayerShape& l : sizes.layers) {
-    stored += l.stored() - l.m * l.n;
+    stored += (l.rank > 0 ? pairs : 1) * l.stored() - l.m * l.n;
   }
   return stored;
 }
@@ -87,7 +90,12 @@ linalg::RankRule planned_rule(const RunOptions& options) {
   const bool on_gpu = options.device == DeviceChoice::Cuda ||
                       (options.device == DeviceChoice::Auto && !device::cuda_devices().empty());
   rule.multiple = rank_multiple(options, on_gpu);
+  rule.always = methods::adapts(options.method);
   return rule;
+}
+
+std::int64_t trained_parameters(const PlannedSizes& planned) {
+  return stored_parameters(planned.sizes, 1);
 }
 
 std::optional<PlannedSizes> model_sizes(
@@ -95,7 +103,6 @@ std::optional<PlannedSizes> model_sizes(
     const std::map<std::string, std::int64_t>* known) {
   const std::shared_ptr<nn::Model> model = nn::make_model(options.model, shape);
   methods::ModelSizes sizes;
-  sizes.parameters = model->dense_parameters();
   for (const nn::NamedBuffer& b : model->buffers()) {
     sizes.buffers += b.tensor->numel();
   }
@@ -104,13 +111,17 @@ std::optional<PlannedSizes> model_sizes(
   for (int k = 0; k < sizes.moments; ++k) {
     sizes.kept_moments += optimizer->moment_kind(k) != optim::MomentKind::Other ? 1 : 0;
   }
+  const bool factors = methods::kind_of(options.method).factors_weights;
+  // Also says which weights are adapted, and so not frozen.
+  const auto weights = factors ? methods::factorable_weights(*model, options.method)
+                               : std::vector<nn::NamedWeight>();
+  sizes.parameters = model->dense_parameters() - model->frozen_parameters();
   sizes.dense = methods::dense_slots(*model);
   sizes.weights = nn::weight_positions(*model);
-  if (!methods::kind_of(options.method).factors_weights) {
+  if (!factors) {
     return PlannedSizes{sizes, false, sizes.parameters};
   }
   const linalg::RankRule rule = planned_rule(options);
-  const auto weights = methods::factorable_weights(*model, options.method);
   if (known == nullptr && linalg::kind_of(rule).needs == linalg::RankNeeds::Values) {
     return std::nullopt;
   }
@@ -131,7 +142,11 @@ std::optional<PlannedSizes> model_sizes(
   return PlannedSizes{
       sizes, estimated,
       estimated ? static_cast<std::int64_t>(static_cast<double>(sizes.parameters) / rule.ratio)
-                : stored_parameters(sizes)};
+                : stored_parameters(
+                      sizes,
+                      trains_adapters(options) && options.method.start == methods::AdapterStart::Svd
+                          ? 2
+                          : 1)};
 }
 
 }  // namespace abtrain::config

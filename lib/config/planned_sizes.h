@@ -22,6 +22,8 @@ struct PlannedSizes {
   // budget, all that it allows.
   std::int64_t stored = 0;
 };
+// Parameters of a model with these ranks that are not frozen, factors where factored.
+std::int64_t trained_parameters(const PlannedSizes& planned);
 // method.rank.multiple. auto: 8 for bf16 on a GPU, whose tensor cores take operands with such
 // sides, while cuDNN copies others into larger ones; else 1.
 std::int64_t rank_multiple(const RunOptions& options, bool on_gpu);

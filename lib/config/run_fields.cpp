@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "base/text.h"
 #include "config/run_options.h"
+#include "methods/method_kind.h"
 #include "orders/order_kind.h"
 
 namespace abtrain::config {
@@ -103,6 +104,14 @@ Fields fields_of(EvaluateOptions& o) {
 
 bool balances_examples(const RunOptions& o) {
   return orders::balances_examples(o.order, o.data.batch_size * o.train.accumulate);
+}
+
+bool trains_adapters(const RunOptions& o) {
+  return methods::kind_of(o.method).factors_weights && methods::adapts(o.method);
+}
+
+bool keeps_base(const RunOptions& o) {
+  return !o.model.frozen.empty() || trains_adapters(o);
 }
 
 std::vector<std::int64_t> batches_of(const RunOptions& o) {

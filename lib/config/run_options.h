@@ -95,6 +95,12 @@ struct RunOptions {
 // Whether the order needs the gradients of single examples.
 bool balances_examples(const RunOptions& options);
 
+// Whether the method trains factors beside frozen weights.
+bool trains_adapters(const RunOptions& options);
+// Whether checkpoints and models of a run hold only what was trained, because all else is frozen
+// (model.frozen, method.remainder) and is there in the model that the run began with, its base.
+bool keeps_base(const RunOptions& options);
+
 // Examples of each worker's batch, in rank order: data.batch_size of all, or as
 // `balance` says, with the same sum, and at least one.
 std::vector<std::int64_t> batches_of(const RunOptions& options);

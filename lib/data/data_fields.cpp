@@ -54,6 +54,11 @@ Fields fields_of(DataOptions& o) {
       "number of training examples (images, windows of a text) held out and "
       "scored at each evaluation; 0: none, or those of the folder val if image-folder also has "
       "test");
+  f.choice<Shards>(
+      "shards", o.shards, {{"even", Shards::Even}, {"by-class", Shards::ByClass}},
+      "how the training examples are divided among the workers; even: each takes its share of all "
+      "of them; by-class: each has examples of other classes, or another part of a text, as where "
+      "data cannot leave the place they come from");
   f.integer(
        "prefetch", o.prefetch, between(1, 1024), "batches prepared ahead, if the host makes them")
       .free();

@@ -16,6 +16,10 @@ enum class AugmentName { None, Flip, Crop, CropFlip };
 enum class TokenType { Bytes, Uint16, Uint32 };
 enum class Task { Auto, Classes, Regression };
 
+// How the training examples are divided among the workers: each takes its share of all, or examples
+// of other classes, or another part of a text.
+enum class Shards { Even, ByClass };
+
 struct DataOptions {
   std::string name = "fashion-mnist";    // one of dataset_names()
   std::optional<std::string> root = {};  // nullopt: search the usual places
@@ -27,6 +31,7 @@ struct DataOptions {
   std::int64_t pool = 0;               // mean-pool to this side; 0: do not
   bool standardize = false;            // per pixel, replaces mean and std
   std::int64_t validation = 0;         // training images held out
+  Shards shards = Shards::Even;
   std::int64_t prefetch = 4;           // batches that the loader keeps ready
   std::optional<bool> on_device = {};  // nullopt: by the memory it takes
   // Per channel, of pixel / 255; empty: the data set's own.

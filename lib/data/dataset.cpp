@@ -2,6 +2,8 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/index_select.h>
+#include <algorithm>
+#include <numeric>
 
 #include <filesystem>
 
@@ -14,6 +16,7 @@
 #include "data/images/image_folder.h"
 #include "data/images/image_parts.h"
 #include "data/known_sets.h"
+#include "data/order.h"
 #include "data/text/text_set.h"
 #include "data/text/tokens.h"
 
@@ -211,6 +214,38 @@ std::vector<float> a_channel(
 }
 
 }  // namespace
+
+std::vector<std::int64_t> by_class(const Examples& examples, std::uint64_t seed) {
+  const std::int64_t size = examples.size();
+  if (std::holds_alternative<TextWindows>(examples)) {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(size));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  const at::Tensor labels = std::visit(
+      [](const auto& source) -> at::Tensor {
+        if constexpr (requires { source.targets; }) {
+          return source.targets.defined() ? at::Tensor() : source.labels;
+        } else if constexpr (requires { source.labels; }) {
+          return source.labels;
+        } else if constexpr (requires { source.answers; }) {
+          return source.answers.dim() == 1 && !source.answers.is_floating_point()
+                     ? source.answers.index_select(0, source.places).to(at::kLong)
+                     : at::Tensor();
+        } else {
+          return {};
+        }
+      },
+      static_cast<const Examples::variant&>(examples));
+  ABT_CHECK(
+      labels.defined(), Config,
+      "data.shards: by-class needs one label for each example, or a text; expected even");
+  std::vector<std::int64_t> all =
+      permutation(size, Random(seed, RandomPurpose::Shuffle, 0, 0x5eed));
+  const auto* const label = labels.const_data_ptr<std::int64_t>();
+  std::ranges::stable_sort(all, {}, [&](std::int64_t i) { return label[i]; });
+  return all;
+}
 
 std::int64_t Examples::size() const {
   const at::Tensor& each = std::visit(

@@ -129,6 +129,9 @@ DatasetPlace find_dataset(
 
 // Images as values, mean-pooled to this side if it is above 0.
 Examples as_floats(const Examples& images, std::int64_t side);
+// The examples' numbers by their label, those of a label in a seeded order; windows of a text in
+// the order of the text. Throws Error(Config) for examples without a label each.
+std::vector<std::int64_t> by_class(const Examples& examples, std::uint64_t seed);
 // Examples number `indices`, an int64 tensor, in its order.
 Examples chosen(const Examples& all, const at::Tensor& indices);
 // Removes the last `count` examples of a seeded permutation from the training

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "data/published_order.h"
 
 namespace abtrain::data {
@@ -80,6 +81,36 @@ std::vector<std::int64_t> positions_of(const OrderSetting& setting) {
   return positions;
 }
 
+// A worker's contiguous part of the examples, shuffled.
+class OwnPart : public ExampleOrder {
+ public:
+  explicit OwnPart(const OrderSetting& setting)
+      : seed_(setting.seed), worker_(static_cast<std::uint32_t>(setting.worker)) {
+    OrderSetting lower = setting;
+    std::int64_t begin = 0;
+    for (lower.worker = 0; lower.worker < setting.worker; ++lower.worker) {
+      begin += std::ssize(positions_of(lower));
+    }
+    const auto first = setting.together.begin() + begin;
+    part_ = {first, first + std::ssize(positions_of(setting))};
+  }
+
+  std::int64_t examples_per_epoch() const override {
+    return std::ssize(part_);
+  }
+  std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
+    const auto order = permutation(
+        std::ssize(part_),
+        Random(seed_, RandomPurpose::Shuffle, static_cast<std::uint32_t>(epoch), worker_ + 1));
+    return mapped(order, [&](std::int64_t i) { return part_[static_cast<std::size_t>(i)]; });
+  }
+
+ private:
+  const std::uint64_t seed_;
+  const std::uint32_t worker_;
+  std::vector<std::int64_t> part_;
+};
+
 }  // namespace
 
 std::int64_t full_batches(const ExampleOrder& order, std::int64_t batch_size) {
@@ -103,6 +134,9 @@ std::vector<std::int64_t> permutation(std::int64_t count, Random random) {
 }
 
 std::unique_ptr<ExampleOrder> make_shuffle(const OrderSetting& setting) {
+  if (!setting.together.empty()) {
+    return std::make_unique<OwnPart>(setting);
+  }
   return std::make_unique<SharedOrder>(
       positions_of(setting), [count = setting.examples, seed = setting.seed](std::int64_t epoch) {
         return permutation(

@@ -36,12 +36,16 @@ struct OrderSetting {
   std::uint64_t seed = 0;
   // Examples of each worker's batch; empty: all alike.
   std::vector<std::int64_t> batches = {};
+  // Of data.shards: by-class, the examples so that neighbors belong together (by_class(),
+  // dataset.h): each worker has a contiguous part. Empty: a share of all.
+  std::vector<std::int64_t> together = {};
 };
 
 // `order.name: shuffle`: one seeded permutation of all examples per epoch, the
 // same on every worker; worker w takes positions w, w + workers, ... With unequal
 // batches the workers take turns in that proportion, spread evenly, so that a step
-// takes the same positions whatever the shares.
+// takes the same positions whatever the shares. Where examples belong together, each
+// worker has a permutation of its own part, as many as it would have of all.
 std::unique_ptr<ExampleOrder> make_shuffle(const OrderSetting& setting);
 // `order.name: sequential`: no permutation; each epoch continues where the
 // previous one stopped.

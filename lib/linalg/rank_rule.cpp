@@ -103,7 +103,9 @@ RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {
   if (const std::int64_t beyond = rank % multiple; beyond > 0) {
     rank += kind.rounds_down && rank > multiple ? -beyond : multiple - beyond;
   }
-  if (rank > largest_saving_rank(spectrum)) {
+  if (rule.always) {
+    rank = std::min(rank, spectrum.n / spectrum.grid * spectrum.grid);
+  } else if (rank > largest_saving_rank(spectrum)) {
     return {0, 1};
   }
   return {rank, 1 - lost_energy(spectrum)[rank / spectrum.grid]};

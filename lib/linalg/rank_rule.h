@@ -30,6 +30,9 @@ struct RankRule {
   // For `energy`; not a key: the rank of the layer's first cut, which is the
   // minimum for all later cuts. 0: not cut yet.
   std::int64_t least = 0;
+  // Not a key: every layer is factored, even where that saves nothing, as adapters are. Only for
+  // local rules.
+  bool always = false;
 };
 
 // What a rule must know before it can choose the rank of a layer.
@@ -57,7 +60,7 @@ std::span<const RankRuleKind> rank_rules();
 const RankRuleKind& kind_of(const RankRule& rule);
 
 // Rank 0 means that the layer stays dense (factors would save nothing: r >=
-// m*n/(m+n)). Any other one is a multiple of the grid and of rule.multiple, to
+// m*n/(m+n), and not rule.always). Any other one is a multiple of the grid and of rule.multiple, to
 // which local rules round it, to one at least.
 struct RankChoice {
   std::int64_t rank = 0;

@@ -62,12 +62,14 @@ void average_buffers(
 std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model) {
   std::vector<optim::ParameterRef> refs;
   for (const nn::NamedWeight& w : model.weights()) {
-    if (!w.weight->is_factored()) {
+    if (!w.weight->is_factored() && !w.weight->is_frozen()) {
       refs.push_back({w.name, &w.weight->dense, true, false, w.position});
     }
   }
   for (const nn::NamedParameter& p : model.parameters()) {
-    refs.push_back({p.name, p.tensor, p.decays, false, p.position});
+    if (!p.is_frozen) {
+      refs.push_back({p.name, p.tensor, p.decays, false, p.position});
+    }
   }
   // In the order of the layers, so that a bucket is one range of the buffer.
   std::ranges::sort(refs, {}, &optim::ParameterRef::position);

@@ -45,7 +45,7 @@ void average_buffers(
     const nn::Model& model, comm::Communicator& group, comm::Purpose purpose, double weight = 1);
 
 // Everything that is dense in a model now (weights, biases, norms and the
-// like), as references for a ParameterBlock, in the order of the layers.
+// like) and not frozen, as references for a ParameterBlock, in the order of the layers.
 std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model);
 
 // Sets what is dense in `target` to the mean over `world` of `own`, which is

@@ -55,13 +55,15 @@ std::vector<compress::Slot> factor_slots(
       const nn::NamedWeight& w = model.weights()[i];
       if (ranks[i] > 0) {
         slots.push_back({w.name, 0, w.weight->stored_sizes(factor, ranks[i]), w.position});
-      } else if (factor == which.front()) {
+      } else if (factor == which.front() && !w.weight->is_frozen()) {
         dense.push_back({w.name, 0, w.weight->sizes(), w.position});
       }
     }
   }
   for (const nn::NamedParameter& p : model.parameters()) {
-    dense.push_back({p.name, 0, p.tensor->sizes().vec(), p.position});
+    if (!p.is_frozen) {
+      dense.push_back({p.name, 0, p.tensor->sizes().vec(), p.position});
+    }
   }
   // In the order of dense_parameters().
   std::ranges::sort(dense, {}, &compress::Slot::position);

@@ -42,7 +42,7 @@ std::vector<compress::Slot> slots_of(const optim::ParameterBlock& block);
 // What slots_of() returns for a block of all parameters of a dense model
 // (dense_slots), or of the factors `which` (all A first) of the weights with a rank above 0,
 // followed by everything that stays dense (factor_slots). `ranks`: one per
-// weight of the model; 0: dense.
+// weight of the model; 0: dense. Frozen tensors have no slots.
 std::vector<compress::Slot> dense_slots(const nn::Model& model);
 std::vector<compress::Slot> factor_slots(
     const nn::Model& model, const std::vector<std::int64_t>& ranks,

@@ -39,8 +39,10 @@ void Method::finish(std::int64_t) {
 
 void Method::merge_into(nn::Model& target) {
   const nn::Model& source = context_.model;
+  target.set_base(source.base());
   for (std::size_t i = 0; i < source.weights().size(); ++i) {
     const nn::Weight& from = *source.weights()[i].weight;
+    target.weights()[i].weight->adopt_form(from);
     if (!from.is_factored()) {
       target.weights()[i].weight->set_dense(from.dense.detach());
     }
@@ -78,7 +80,8 @@ std::int64_t Method::agreed_after(std::int64_t t) {
 bool Method::moves_after(std::int64_t t) {
   const Event event = ending_after(t).after;
   return event == Event::Decompose || event == Event::Synchronize ||
-         event == Event::SynchronizeAndDecompose;
+         event == Event::SynchronizeAndDecompose ||
+         (event == Event::AverageFactors && context_.options.roles == Roles::Alternate);
 }
 
 void Method::replan(std::int64_t t) {

@@ -70,6 +70,17 @@ std::int64_t Timeline::count(Event event) const {
   return sum;
 }
 
+std::int64_t Timeline::count(Event event, std::int64_t t) const {
+  std::int64_t sum = 0;
+  for (const Stretch& s : stretches) {
+    const std::int64_t end = s.first + s.steps;
+    if (s.after == event && t >= end) {
+      sum += std::min((t - end) / s.every + 1, s.times);
+    }
+  }
+  return sum;
+}
+
 Timeline make_timeline(
     std::vector<Stretch> opening, std::vector<Stretch> round, std::int64_t steps,
     std::int64_t delay) {

@@ -74,6 +74,8 @@ struct Timeline {
   // Steps and events of the whole run.
   std::int64_t steps(Over gradients) const;
   std::int64_t count(Event event) const;
+  // Of these, the events of the first t steps.
+  std::int64_t count(Event event, std::int64_t t) const;
 };
 
 // The run of `steps` steps that begins with the stretches `opening`, each as often

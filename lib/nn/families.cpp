@@ -221,7 +221,9 @@ std::unique_ptr<Model> make_model(const ModelOptions& options, const data::Examp
       "model.name: {} predicts a label for each token, but the data set has one for all {} tokens "
       "of an example",
       options.name, shape.context);
-  return std::make_unique<Model>(family.build(options, shape, family.sizes));
+  auto model = std::make_unique<Model>(family.build(options, shape, family.sizes));
+  model->freeze(options.frozen);
+  return model;
 }
 
 }  // namespace abtrain::nn

@@ -40,6 +40,23 @@ void product(const at::Tensor& a, const at::Tensor& b, at::Tensor c, float beta)
   }
 }
 
+// Thinner factors than this are slow in some of MKL's products: a matrix times a thin one takes
+// half the time if that is transposed in memory, and a thin gradient a quarter if its transpose is
+// formed.
+bool is_thin(const at::Tensor& matrix) {
+  constexpr std::int64_t kThin = 16;
+  return matrix.size(1) < kThin && matrix.scalar_type() == at::kFloat && matrix.is_cpu();
+}
+
+// c += a^T b.
+void add_gradient(const at::Tensor& a, const at::Tensor& b, at::Tensor c) {
+  if (is_thin(b)) {
+    c.add_(at::mm(b.t(), a).t());
+  } else {
+    product(a.t(), b, c, 1);
+  }
+}
+
 at::Tensor rows_of(const at::Tensor& tensor, at::ScalarType type) {
   return tensor.reshape({-1, tensor.size(-1)}).to(type).contiguous();
 }
@@ -53,9 +70,34 @@ at::Tensor own(const at::Tensor& weight, std::int64_t g, std::int64_t groups) {
   const std::int64_t height = weight.size(0) / groups;
   return weight.narrow(0, g * height, height);
 }
+// What multiplies the features of a group: its rows of the weight, turned: their transpose.
+at::Tensor applied_weight(const at::Tensor& w, bool turned, std::int64_t g, std::int64_t groups) {
+  const at::Tensor weight = own(w, g, groups);
+  if (turned) {
+    return weight.t();
+  }
+  return is_thin(weight) ? weight.t().contiguous().t() : weight;
+}
 // Rows of features as groups x rows x features of a group, a view.
 at::Tensor batch(const at::Tensor& rows, std::int64_t groups) {
   return rows.unflatten(1, {groups, -1}).transpose(0, 1);
+}
+
+// Adds rows of features x times the weight (turned: its transpose) of each group to y.
+void add_products(
+    const at::Tensor& x, const at::Tensor& w, bool turned, std::int64_t groups, at::Tensor y) {
+  if (x.is_cuda()) {
+    if (groups == 1) {
+      at::addmm_out(y, y, x, turned ? w.t() : w);
+      return;
+    }
+    const at::Tensor weights = w.unflatten(0, {groups, -1});
+    y.add_(at::bmm(batch(x, groups), turned ? weights.mT() : weights).transpose(0, 1).flatten(1));
+    return;
+  }
+  for (std::int64_t g = 0; g < groups; ++g) {
+    product(part(x, g, groups), applied_weight(w, turned, g, groups), part(y, g, groups), 1);
+  }
 }
 
 // Rows of features x times the weight (turned: its transpose) of each group. The result is in fp32
@@ -82,9 +124,8 @@ at::Tensor products(
     y.copy_(bias);
   }
   for (std::int64_t g = 0; g < groups; ++g) {
-    const at::Tensor weight = own(w, g, groups);
     product(
-        part(x, g, groups), turned ? weight.t() : weight, part(y, g, groups),
+        part(x, g, groups), applied_weight(w, turned, g, groups), part(y, g, groups),
         bias.defined() ? 1 : 0);
   }
   return y;
@@ -109,7 +150,7 @@ at::Tensor weight_gradient(
     const at::Tensor& weight, const at::Tensor& dy, const at::Tensor& x, std::int64_t groups) {
   return gradient_of(weight, [&](const at::Tensor& place) {
     for (std::int64_t g = 0; g < groups; ++g) {
-      product(part(dy, g, groups).t(), part(x, g, groups), own(place, g, groups), 1);
+      add_gradient(part(dy, g, groups), part(x, g, groups), own(place, g, groups));
     }
   });
 }
@@ -239,22 +280,34 @@ class GroupedLinear : public torch::autograd::Function<GroupedLinear> {
   }
 };
 
-class GridLinear : public torch::autograd::Function<GridLinear> {
+class FactoredLinear : public torch::autograd::Function<FactoredLinear> {
  public:
   static at::Tensor forward(
       AutogradContext* context, const at::Tensor& input, const at::Tensor& inner,
-      const at::Tensor& outer, const std::optional<at::Tensor>& bias, std::int64_t grid,
-      at::ScalarType type) {
+      const at::Tensor& outer, const std::optional<at::Tensor>& bias,
+      const std::optional<at::Tensor>& rest, double scale, std::int64_t grid, at::ScalarType type) {
     const at::Tensor x = rows_of(input, type);
     const at::Tensor w = inner.to(type);
     const at::Tensor v = outer.to(type);
-    const at::Tensor z = exchanged(products(x, w, true, grid), grid, type);
-    context->save_for_backward({x, w, z, v, inner, outer, bias.value_or(at::Tensor())});
+    const at::Tensor r = rest ? rest->to(type) : at::Tensor();
+    const at::Tensor z = between(products(x, w, true, grid), scale, grid, type);
+    // What only the gradient of a frozen factor needs is not kept.
+    context->save_for_backward(
+        {inner.requires_grad() ? x : at::Tensor(), w, outer.requires_grad() ? z : at::Tensor(), v,
+         r, inner, outer, bias.value_or(at::Tensor())});
     context->saved_data["sizes"] = input.sizes();
     context->saved_data["type"] = input.scalar_type();
+    context->saved_data["scale"] = scale;
     context->saved_data["grid"] = grid;
-    return at::_unsafe_view(
-        products(z, v, true, grid, bias.value_or(at::Tensor())), with_last(input, v.size(0)));
+    const at::Tensor start = bias.value_or(at::Tensor());
+    at::Tensor y;
+    if (rest) {
+      y = products(x, r, true, 1, start);
+      add_products(z, v, true, grid, y);
+    } else {
+      y = products(z, v, true, grid, start);
+    }
+    return at::_unsafe_view(y, with_last(input, v.size(0)));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -263,28 +316,42 @@ class GridLinear : public torch::autograd::Function<GridLinear> {
     const at::Tensor& w = saved[1];
     const at::Tensor& z = saved[2];
     const at::Tensor& v = saved[3];
+    const at::Tensor& r = saved[4];
     const std::int64_t grid = context->saved_data["grid"].toInt();
     const at::ScalarType type = w.scalar_type();
     at::Tensor dx, dw, dv, db;
     const at::Tensor dy = rows_of(gradients[0], type);
     if (context->needs_input_grad(2)) {
-      dv = weight_gradient(saved[5], dy, z, grid);
+      dv = weight_gradient(saved[6], dy, z, grid);
     }
     if (context->needs_input_grad(0) || context->needs_input_grad(1)) {
-      const at::Tensor dz = exchanged(products(dy, v, false, grid), grid, type);
+      const at::Tensor dz = between(
+          products(dy, v, false, grid), context->saved_data["scale"].toDouble(), grid, type);
       if (context->needs_input_grad(1)) {
-        dw = weight_gradient(saved[4], dz, x, grid);
+        dw = weight_gradient(saved[5], dz, x, grid);
       }
       if (context->needs_input_grad(0)) {
-        dx = products(dz, w, false, grid)
-                 .view(context->saved_data["sizes"].toIntVector())
+        dx = products(r.defined() ? dy : dz, r.defined() ? r : w, false, r.defined() ? 1 : grid);
+        if (r.defined()) {
+          add_products(dz, w, false, grid, dx);
+        }
+        dx = dx.view(context->saved_data["sizes"].toIntVector())
                  .to(context->saved_data["type"].toScalarType());
       }
     }
-    if (saved[6].defined() && context->needs_input_grad(3)) {
-      db = bias_gradient(saved[6], gradients[0], dy);
+    if (saved[7].defined() && context->needs_input_grad(3)) {
+      db = bias_gradient(saved[7], gradients[0], dy);
     }
-    return {dx, dw, dv, db, {}, {}};
+    return {dx, dw, dv, db, {}, {}, {}, {}};
+  }
+
+ private:
+  // What passes from one factor to the other, in either direction: scaled, in the other one's order
+  // and type.
+  static at::Tensor between(
+      const at::Tensor& rows, double scale, std::int64_t grid, at::ScalarType type) {
+    const at::Tensor scaled = scale == 1 ? rows : rows * scale;
+    return grid == 1 ? scaled.to(type) : exchanged(scaled, grid, type);
   }
 };
 
@@ -319,11 +386,14 @@ at::Tensor exchange_groups(const at::Tensor& input, std::int64_t groups) {
   return ExchangeGroups::apply(input, groups);
 }
 
-at::Tensor grid_linear(
-    const at::Tensor& input, const at::Tensor& inner, const at::Tensor& outer,
-    const at::Tensor& bias, std::int64_t grid, at::ScalarType type) {
-  return GridLinear::apply(
-      input, inner, outer, bias.defined() ? std::optional(bias) : std::nullopt, grid, type);
+at::Tensor factored_linear(
+    const at::Tensor& input, const Factors& factors, const at::Tensor& bias, at::ScalarType type) {
+  const auto given = [](const at::Tensor& tensor) {
+    return tensor.defined() ? std::optional(tensor) : std::nullopt;
+  };
+  return FactoredLinear::apply(
+      input, factors.inner, factors.outer, given(bias), given(factors.rest), factors.scale,
+      factors.grid, type);
 }
 
 }  // namespace abtrain::nn

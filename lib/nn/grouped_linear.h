@@ -21,11 +21,18 @@ at::Tensor grouped_linear(
 // o. input: ... x (groups * groups * t), fp32, fp64 or bf16. It is its own inverse.
 at::Tensor exchange_groups(const at::Tensor& input, std::int64_t groups);
 
-// Both factors of a weight in a grid (nn/weight.h) in one step: grouped_linear() with `inner`,
-// exchange_groups(), and grouped_linear() with `outer` and the bias. inner: grid r x I/grid; outer:
-// O x r.
-at::Tensor grid_linear(
-    const at::Tensor& input, const at::Tensor& inner, const at::Tensor& outer,
-    const at::Tensor& bias, std::int64_t grid, at::ScalarType type);
+// The factors of a weight (nn/weight.h). inner: grid r x I/grid; outer: O x r; rest: O x I, fp32 or
+// bf16, without gradient, or undefined.
+struct Factors {
+  at::Tensor inner = {}, outer = {}, rest = {};
+  double scale = 1;
+  std::int64_t grid = 1;
+};
+
+// Both factors in one step: grouped_linear() with `inner`, exchange_groups(), the scale, and
+// grouped_linear() with `outer`; with `rest`, its product with the input is added. rest + outer *
+// inner is never formed.
+at::Tensor factored_linear(
+    const at::Tensor& input, const Factors& factors, const at::Tensor& bias, at::ScalarType type);
 
 }  // namespace abtrain::nn

@@ -36,6 +36,7 @@ struct NamedParameter {
   bool decays;
   Init init;
   int position = 0;
+  bool is_frozen = false;  // not trained (model.frozen)
 };
 
 struct NamedBuffer {

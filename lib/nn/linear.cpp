@@ -1,6 +1,7 @@
 #include "nn/linear.h"
 
 #include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/zeros.h>
@@ -29,17 +30,18 @@ namespace {
 // The same for a pass over so many `positions` (weight.h).
 at::ScalarType type_of(
     const Weight& weight, const Precision& precision, std::int64_t positions, bool thin) {
+  const bool is_whole = !weight.is_factored() || weight.rest.defined();
   return product_type(
       precision, weight.is_factored() ? weight.outer : weight.dense,
-      positions * (weight.is_factored()
-                       ? (weight.inner.numel() + weight.outer.numel()) / weight.grid()
-                       : weight.dense.numel()),
+      positions * (is_whole ? weight.numel()
+                            : (weight.inner.numel() + weight.outer.numel()) / weight.grid()),
       thin);
 }
 
 // Whether a pass applies the weight as one matrix; a tape takes factors one by one.
 bool applies_whole(const Weight& weight, const Pass& pass, std::int64_t positions) {
-  return !weight.is_factored() || (pass.tape == nullptr && weight.product_is_cheaper(positions));
+  return !weight.is_factored() ||
+         (pass.tape == nullptr && !weight.rest.defined() && weight.product_is_cheaper(positions));
 }
 
 at::Tensor convolve(
@@ -97,20 +99,47 @@ at::Tensor convolve(
   return output;
 }
 
+// Applies the factors of a convolution one after the other.
+at::Tensor convolve_factors(
+    const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Window& window,
+    at::ScalarType type, Tape* tape) {
+  const std::int64_t grid = weight.grid();
+  Window inside = window;
+  inside.groups = grid;
+  // The outer factor is a 1x1 convolution, which in channels-last memory is a
+  // matrix product over the channels.
+  at::Tensor inner = convolve(input, weight.inner, {}, inside, type, tape).permute({0, 2, 3, 1});
+  if (grid > 1) {
+    inner = exchange_groups(inner, grid);
+  }
+  if (tape == nullptr && type == at::kBFloat16 && inner.is_cpu()) {
+    // A convolution passes on bf16; on the CPU, linear() would return fp32.
+    const at::Tensor outer = cast(weight.outer, type);
+    if (grid > 1) {
+      return at::conv2d(
+          inner.permute({0, 3, 1, 2}), outer.unsqueeze(2).unsqueeze(3), cast(bias, type),
+          at::IntArrayRef({1, 1}), at::IntArrayRef({0, 0}), at::IntArrayRef({1, 1}), grid);
+    }
+    return at::linear(inner, outer, cast(bias, type)).permute({0, 3, 1, 2});
+  }
+  return linear(inner, weight.outer, bias, type, tape, grid).permute({0, 3, 1, 2});
+}
+
 }  // namespace
 
 at::Tensor apply_linear(
     const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Pass& pass) {
   const std::int64_t rows = input.numel() / input.size(-1);
   constexpr std::int64_t kThin = 16;
-  const bool thin = weight.is_factored() && weight.rank() < kThin;
+  const bool thin = weight.is_factored() && !weight.rest.defined() && weight.rank() < kThin;
   const at::ScalarType type = type_of(weight, pass.precision, rows, thin);
   if (applies_whole(weight, pass, rows)) {
     return linear(input, weight.merged(), bias, type, pass.tape);
   }
   const std::int64_t grid = weight.grid();
-  if (grid > 1 && pass.tape == nullptr) {
-    return grid_linear(input, weight.inner, weight.outer, bias, grid, type);
+  if ((grid > 1 || weight.rest.defined()) && pass.tape == nullptr) {
+    return factored_linear(
+        input, {weight.inner, weight.outer, weight.rest, weight.scale, grid}, bias, type);
   }
   at::Tensor inner = linear(input, weight.inner, {}, type, pass.tape, grid);
   if (grid > 1) {
@@ -137,27 +166,11 @@ at::Tensor apply_conv(
   if (applies_whole(weight, pass, pixels)) {
     return convolve(input, weight.merged(), bias, window, type, pass.tape);
   }
-  const std::int64_t grid = weight.grid();
-  Window inside = window;
-  inside.groups = grid;
-  // The outer factor is a 1x1 convolution, which in channels-last memory is a
-  // matrix product over the channels.
-  at::Tensor inner =
-      convolve(input, weight.inner, {}, inside, type, pass.tape).permute({0, 2, 3, 1});
-  if (grid > 1) {
-    inner = exchange_groups(inner, grid);
+  if (!weight.rest.defined()) {
+    return convolve_factors(weight, bias, input, window, type, pass.tape);
   }
-  if (pass.tape == nullptr && type == at::kBFloat16 && inner.is_cpu()) {
-    // A convolution passes on bf16; on the CPU, linear() would return fp32.
-    const at::Tensor outer = cast(weight.outer, type);
-    if (grid > 1) {
-      return at::conv2d(
-          inner.permute({0, 3, 1, 2}), outer.unsqueeze(2).unsqueeze(3), cast(bias, type),
-          at::IntArrayRef({1, 1}), at::IntArrayRef({0, 0}), at::IntArrayRef({1, 1}), grid);
-    }
-    return at::linear(inner, outer, cast(bias, type)).permute({0, 3, 1, 2});
-  }
-  return linear(inner, weight.outer, bias, type, pass.tape, grid).permute({0, 3, 1, 2});
+  const at::Tensor y = convolve(input, weight.rest, bias, window, type, pass.tape);
+  return at::add(y, convolve_factors(weight, {}, input, window, type, pass.tape), weight.scale);
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include "base/mapped.h"
 #include "base/random.h"
 #include "device/generator.h"
+#include "device/stream.h"
 #include "linalg/orthogonal.h"
 
 namespace abtrain::nn {
@@ -36,29 +37,6 @@ void fill_normal(float* data, std::int64_t count, double deviation, Random& rand
       data[i + 1] = static_cast<float>(radius * std::sin(angle));
     }
   }
-}
-
-// Each number takes one random word, so a thread can begin at any block of four
-// and the values do not depend on the number of threads.
-void fill(at::Tensor& tensor, const Init& init, const Random& random) {
-  if (init.kind == Init::Kind::Kept) {
-    return;
-  }
-  constexpr std::int64_t kBlock = 4;
-  constexpr std::int64_t kGrain = 4096;  // blocks
-  float* data = tensor.data_ptr<float>();
-  const std::int64_t numel = tensor.numel();
-  const auto fill_blocks = [&](std::int64_t begin, std::int64_t end) {
-    Random part = random.from_block(static_cast<std::uint32_t>(begin));
-    const std::int64_t first = begin * kBlock;
-    const std::int64_t count = std::min(numel, end * kBlock) - first;
-    if (init.kind == Init::Kind::Uniform) {
-      fill_uniform(data + first, count, init.scale, part);
-    } else {
-      fill_normal(data + first, count, init.scale, part);
-    }
-  };
-  at::parallel_for(0, (numel + kBlock - 1) / kBlock, kGrain, fill_blocks);
 }
 
 // Removes the smallest weights, which together have at most this share of the
@@ -90,6 +68,29 @@ void drop_smallest(std::vector<NamedWeight>& weights, double share) {
 
 }  // namespace
 
+// Each number takes one random word, so a thread can begin at any block of four
+// and the values do not depend on the number of threads.
+void draw(const at::Tensor& tensor, const Init& init, const Random& random) {
+  if (init.kind == Init::Kind::Kept) {
+    return;
+  }
+  constexpr std::int64_t kBlock = 4;
+  constexpr std::int64_t kGrain = 4096;  // blocks
+  float* data = tensor.mutable_data_ptr<float>();
+  const std::int64_t numel = tensor.numel();
+  const auto fill_blocks = [&](std::int64_t begin, std::int64_t end) {
+    Random part = random.from_block(static_cast<std::uint32_t>(begin));
+    const std::int64_t first = begin * kBlock;
+    const std::int64_t count = std::min(numel, end * kBlock) - first;
+    if (init.kind == Init::Kind::Uniform) {
+      fill_uniform(data + first, count, init.scale, part);
+    } else {
+      fill_normal(data + first, count, init.scale, part);
+    }
+  };
+  at::parallel_for(0, (numel + kBlock - 1) / kBlock, kGrain, fill_blocks);
+}
+
 Model::Model(Architecture architecture) : architecture_(std::move(architecture)) {
   architecture_.layers->list("", tensors_);
 }
@@ -105,14 +106,49 @@ std::int64_t Model::dense_parameters() const {
   return total;
 }
 
+std::int64_t Model::frozen_parameters() const {
+  std::int64_t total = 0;
+  for (const NamedWeight& w : weights()) {
+    total += w.weight->is_frozen() ? w.weight->numel() : 0;
+  }
+  for (const NamedParameter& p : parameters()) {
+    total += p.is_frozen ? p.tensor->numel() : 0;
+  }
+  return total;
+}
+
 std::int64_t Model::stored_parameters() const {
-  std::int64_t total = dense_parameters();
+  std::int64_t total = dense_parameters() - (base_.empty() ? 0 : frozen_parameters());
   for (const NamedWeight& w : weights()) {
     if (w.weight->is_factored()) {
-      total += w.weight->rank() * (w.weight->m() + w.weight->n()) - w.weight->numel();
+      const std::int64_t pairs = w.weight->start.a.defined() ? 2 : 1;
+      total += pairs * w.weight->rank() * (w.weight->m() + w.weight->n()) - w.weight->numel();
     }
   }
   return total;
+}
+
+void Model::freeze(const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns) {
+    const bool freezes = !pattern.starts_with('!');
+    const std::string glob = pattern.substr(freezes ? 0 : 1);
+    bool matches = false;
+    for (const NamedWeight& w : weights()) {
+      if (matches_tensor(glob, w.name)) {
+        w.weight->set_frozen(freezes);
+        matches = true;
+      }
+    }
+    for (NamedParameter& p : tensors_.parameters) {
+      if (matches_tensor(glob, p.name)) {
+        p.is_frozen = freezes;
+        matches = true;
+      }
+    }
+    ABT_CHECK(
+        matches, Config, "model.frozen: '{}' matches no layer and no tensor; the layers are {}",
+        glob, layer_list(*this));
+  }
 }
 
 void Model::take_initial() {
@@ -140,7 +176,7 @@ void Model::initialize(InitName init, std::uint64_t seed) {
     if (init == InitName::Zeros) {
       tensor.zero_();
     } else {
-      fill(tensor, drawn, Random(seed, RandomPurpose::Initialize, place++));
+      draw(tensor, drawn, Random(seed, RandomPurpose::Initialize, place++));
     }
   };
   const auto fresh_parameters = [&](const auto& is_due) {
@@ -172,7 +208,9 @@ void Model::initialize(InitName init, std::uint64_t seed) {
 std::vector<at::Tensor*> Model::tensors() const {
   std::vector<at::Tensor*> all;
   for (const NamedWeight& w : weights()) {
-    all.insert(all.end(), {&w.weight->dense, &w.weight->inner, &w.weight->outer});
+    all.insert(
+        all.end(), {&w.weight->dense, &w.weight->inner, &w.weight->outer, &w.weight->rest,
+                    &w.weight->start.a, &w.weight->start.b});
   }
   for (const NamedParameter& p : parameters()) {
     all.push_back(p.tensor);
@@ -183,12 +221,47 @@ std::vector<at::Tensor*> Model::tensors() const {
   return all;
 }
 
+std::set<const at::Tensor*> Model::frozen_tensors() const {
+  std::set<const at::Tensor*> frozen;
+  for (const NamedWeight& w : weights()) {
+    frozen.insert(&w.weight->rest);
+    if (w.weight->is_frozen()) {
+      frozen.insert(&w.weight->dense);
+    }
+  }
+  for (const NamedParameter& p : parameters()) {
+    if (p.is_frozen) {
+      frozen.insert(p.tensor);
+    }
+  }
+  return frozen;
+}
+
 void Model::copy_from(const Model& other) {
+  base_ = other.base_;
+  shared_ = other.shared_;
+  for (std::size_t i = 0; i < weights().size(); ++i) {
+    weights()[i].weight->adopt_form(*other.weights()[i].weight);
+  }
+  const std::set<const at::Tensor*> frozen = frozen_tensors();
   const std::vector<at::Tensor*> from = other.tensors();
   const std::vector<at::Tensor*> own = tensors();
   for (std::size_t i = 0; i < own.size(); ++i) {
-    *own[i] = from[i]->defined() ? from[i]->detach().clone() : at::Tensor();
+    *own[i] = !from[i]->defined()       ? at::Tensor()
+              : frozen.contains(own[i]) ? from[i]->detach()
+                                        : from[i]->detach().clone();
   }
+}
+
+at::Tensor SharedTensors::get(
+    const std::string& name, const at::Device& device, const std::function<at::Tensor()>& make) {
+  const std::scoped_lock lock(mutex_);
+  at::Tensor& tensor = tensors_[name + " on " + device.str()];
+  if (!tensor.defined()) {
+    tensor = make();
+    device::synchronize(device);  // others compute on streams of their own
+  }
+  return tensor;
 }
 
 void Model::collect_statistics(const at::Tensor& inputs, std::int64_t k) {
@@ -212,11 +285,22 @@ void Model::seed_dropout(std::uint64_t seed) {
 
 void Model::to(const at::Device& device) {
   device_ = device;
+  const std::set<const at::Tensor*> frozen = frozen_tensors();
+  std::int64_t place = 0;
   for (at::Tensor* const tensor : tensors()) {
-    if (tensor->defined()) {
-      *tensor = tensor->to(device);
+    ++place;
+    if (!tensor->defined() || tensor->device() == device) {
+      continue;
     }
+    const auto there = [&] { return tensor->to(device); };
+    *tensor = frozen.contains(tensor) ? shared_->get(formatted("tensor {}", place), device, there)
+                                      : there();
   }
+}
+
+bool is_adapted(const Model& model) {
+  return std::ranges::any_of(
+      model.weights(), [](const NamedWeight& w) { return w.weight->rest.defined(); });
 }
 
 bool matches_tensor(const std::string& pattern, const std::string& tensor) {
@@ -232,30 +316,38 @@ std::vector<int> weight_positions(const Model& model) {
 }
 
 std::vector<NamedWeight> factorable_weights(
-    const Model& model, const std::vector<std::string>& keep_dense, double dense_share) {
-  std::vector<std::string> patterns;
-  for (const std::string& pattern : keep_dense) {
-    if (pattern == "default") {
-      patterns.insert(patterns.end(), model.keep_dense().begin(), model.keep_dense().end());
-    } else {
-      patterns.push_back(pattern);
-    }
-  }
+    const Model& model, const std::vector<std::string>& keep_dense, double dense_share,
+    const std::vector<std::string>& only, bool frozen) {
   const auto matches = [](const std::string& pattern, const NamedWeight& w) {
     return glob_match(pattern, w.layer) || glob_match(pattern, w.name);
   };
-  for (const std::string& pattern : patterns) {
-    ABT_CHECK(
-        std::ranges::any_of(
-            model.weights(), [&](const NamedWeight& w) { return matches(pattern, w); }),
-        Config, "method.keep_dense: '{}' matches no layer; the layers are {}", pattern,
-        layer_list(model));
+  const auto check = [&](const char* key, const std::vector<std::string>& patterns) {
+    for (const std::string& pattern : patterns) {
+      ABT_CHECK(
+          std::ranges::any_of(
+              model.weights(), [&](const NamedWeight& w) { return matches(pattern, w); }),
+          Config, "method.{}: '{}' matches no layer; the layers are {}", key, pattern,
+          layer_list(model));
+    }
+  };
+  std::vector<std::string> dense;
+  for (const std::string& pattern : keep_dense) {
+    if (pattern == "default") {
+      dense.insert(dense.end(), model.keep_dense().begin(), model.keep_dense().end());
+    } else {
+      dense.push_back(pattern);
+    }
   }
+  check("keep_dense", dense);
+  check("only", only);
+  const auto is_any_of = [&](const std::vector<std::string>& patterns, const NamedWeight& w) {
+    return std::ranges::any_of(
+        patterns, [&](const std::string& pattern) { return matches(pattern, w); });
+  };
   std::vector<NamedWeight> result;
   std::ranges::copy_if(model.weights(), std::back_inserter(result), [&](const NamedWeight& w) {
-    return !w.weight->is_fixed() && std::ranges::none_of(patterns, [&](const std::string& pattern) {
-      return matches(pattern, w);
-    });
+    return !w.weight->is_fixed() && (frozen || !w.weight->is_frozen()) &&
+           (only.empty() || is_any_of(only, w)) && !is_any_of(dense, w);
   });
   drop_smallest(result, dense_share);
   return result;

@@ -4,15 +4,33 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "nn/families.h"
 #include "nn/layer.h"
 #include "nn/model_options.h"
 
 namespace abtrain::nn {
+
+// Tensors that all models of a process share: what is frozen lies in memory once.
+class SharedTensors {
+ public:
+  // The tensor of this name, on this device, as its first caller made it.
+  at::Tensor get(
+      const std::string& name, const at::Device& device, const std::function<at::Tensor()>& make);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, at::Tensor> tensors_;
+};
 
 class Model {
  public:
@@ -34,6 +52,9 @@ class Model {
   // Then the statistics are means over the batches 0 .. k of a batch's mean and
   // of its unbiased variance, written in place. Records no gradients.
   void collect_statistics(const at::Tensor& inputs, std::int64_t k);
+  const Precision& precision() const {
+    return precision_;
+  }
   // Seeds dropout, on the device that holds the model: all later masks follow
   // from this number.
   void seed_dropout(std::uint64_t seed);
@@ -56,10 +77,28 @@ class Model {
   const std::vector<std::string>& keep_dense() const {
     return architecture_.keep_dense;
   }
-  // Parameter count of the dense model.
+  // Parameter count of the dense model, and of it what is frozen.
   std::int64_t dense_parameters() const;
-  // Parameter count of the model as it is stored (factors where factored).
+  std::int64_t frozen_parameters() const;
+  // Parameter count of the model as it is stored: factors where factored, and nothing that is
+  // frozen if there is a base().
   std::int64_t stored_parameters() const;
+
+  // Freezes the weights and parameters that match these names or globs, of tensors or their
+  // layers; of a tensor that matches several, the last one decides, and `!` in front of it means
+  // that the tensor is trained. Throws Error(Config) for a pattern that matches nothing.
+  void freeze(const std::vector<std::string>& patterns);
+  // The hash of what the model began with, if that is not stored with it, because parts of it are
+  // frozen; else empty.
+  const std::string& base() const {
+    return base_;
+  }
+  void set_base(std::string hash) {
+    base_ = std::move(hash);
+  }
+  SharedTensors& shared() {
+    return *shared_;
+  }
 
   // Torchvision's name for a tensor that the model calls `name` (timm's name).
   TorchvisionName torchvision_name(const std::string& name) const {
@@ -91,7 +130,7 @@ class Model {
   // An exported model begins with the values in its file; orthogonal and zeros
   // replace its weights.
   void initialize(InitName init, std::uint64_t seed);
-  // Copies all tensors of a model of the same architecture.
+  // Copies all tensors of a model of the same architecture, but shares those that are frozen.
   void copy_from(const Model& other);
 
   // Moves all tensors that are defined to a device.
@@ -103,13 +142,22 @@ class Model {
  private:
   // Takes all tensors from the architecture's `initial`.
   void take_initial();
+  std::set<const at::Tensor*> frozen_tensors() const;
 
   Architecture architecture_;
   at::Device device_ = at::kCPU;
   at::Generator generator_;
   Precision precision_;
   NamedTensors tensors_;
+  std::string base_;
+  std::shared_ptr<SharedTensors> shared_ = std::make_shared<SharedTensors>();
 };
+
+// Fills a contiguous fp32 tensor on the CPU. The values do not depend on the number of threads.
+void draw(const at::Tensor& tensor, const Init& init, const Random& random);
+
+// Whether weights are an adapter's, with factors.
+bool is_adapted(const Model& model);
 
 // Whether a name or glob is that of the tensor or of its layer.
 bool matches_tensor(const std::string& pattern, const std::string& tensor);
@@ -124,13 +172,13 @@ std::unique_ptr<Model> make_model(const ModelOptions& options, const data::Examp
 // The weights' positions among all parameters, ascending.
 std::vector<int> weight_positions(const Model& model);
 
-// The weights to factor, in order: all but fixed ones, those that match a name
-// or glob of `keep_dense` ("default" stands for the model's own list) and, of
-// the others, the smallest ones that together have at most the share
-// `dense_share` of their parameters (of equal ones the first). Throws
-// Error(Config) for a pattern that matches no layer, and for a share that takes
-// every layer.
+// The weights to factor, in order: of those that match a name or glob of `only` (empty: all), all
+// but fixed ones, frozen ones unless `frozen` is set, those that match a name or glob of
+// `keep_dense` ("default" stands for the model's own list) and, of the others, the smallest ones
+// that together have at most the share `dense_share` of their parameters (of equal ones the first).
+// Throws Error(Config) for a pattern that matches no layer, and for a share that takes every layer.
 std::vector<NamedWeight> factorable_weights(
-    const Model& model, const std::vector<std::string>& keep_dense, double dense_share = 0);
+    const Model& model, const std::vector<std::string>& keep_dense, double dense_share = 0,
+    const std::vector<std::string>& only = {}, bool frozen = false);
 
 }  // namespace abtrain::nn

@@ -131,6 +131,14 @@ Fields fields_of(ModelOptions& o) {
       "safetensors file to start from, with timm's or torchvision's tensor "
       "names, for gpt with those of Hugging Face's GPT-2, or none");
   f.texts("fresh", o.fresh, "names or globs of layers that are not loaded from `weights`");
+  f.path_or(
+      "adapter", "none", o.adapter,
+      "folder of a LoRA adapter in PEFT's format, which is added to the initial weights, or none; "
+      "method.remainder freeze goes on with its factors");
+  f.texts(
+      "frozen", o.frozen,
+      "names or globs of layers or tensors that are not trained; `!` in front of one exempts what "
+      "it matches, and the last match decides");
   f.choice(
       "names", o.names, kTensorNames,
       "naming scheme of the tensors in model.safetensors; gpt always has "

@@ -49,6 +49,8 @@ struct ModelOptions {
   InitName init = InitName::Kaiming;
   std::optional<std::string> weights;     // safetensors file to start from
   std::vector<std::string> fresh;         // layers not loaded from `weights`
+  std::optional<std::string> adapter;     // folder of a PEFT adapter to start from
+  std::vector<std::string> frozen;        // tensors that are not trained (Model::freeze)
   TensorNames names = TensorNames::Timm;  // of the saved model
 };
 

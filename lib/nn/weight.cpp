@@ -1,5 +1,8 @@
 #include "nn/weight.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 #include <c10/core/MemoryFormat.h>
@@ -84,11 +87,31 @@ at::Tensor Weight::merged() const {
   if (!is_factored()) {
     return dense;
   }
-  if (grid_ == 1) {
-    return from_rows(at::matmul(outer, as_rows(inner)), sizes_);
+  const auto product = [&] {
+    if (grid_ == 1) {
+      return from_rows(at::matmul(outer, as_rows(inner)), sizes_);
+    }
+    const auto [a, b] = pair();
+    return from_matrix(at::matmul(a, b));
+  };
+  return rest.defined() ? at::add(rest.to(outer.scalar_type()), product(), scale) : product();
+}
+
+linalg::LowRankPair Weight::change() const {
+  linalg::LowRankPair own = pair();
+  own.a = own.a * scale;
+  if (start.a.defined()) {
+    own = {at::cat({own.a, -start.a}, -1), at::cat({own.b, start.b}, -2)};
   }
-  const auto [a, b] = pair();
-  return from_matrix(at::matmul(a, b));
+  return own;
+}
+
+void Weight::adopt_form(const Weight& other) {
+  adapts_ = other.adapts_;
+  grid_ = other.grid_;
+  rest = other.rest;
+  scale = other.scale;
+  start = other.start;
 }
 
 bool Weight::product_is_cheaper(std::int64_t positions) const {

@@ -16,6 +16,11 @@
 // class, `inner` (k r x I/k, or k r x I/k x kh x kw) has its inner_oi stacked
 // over o, which is a grouped convolution's weight; for each output class,
 // `outer` (O x r) has its outer_oi side by side over i.
+//
+// An adapter (LoRA, arXiv 2106.09685; PiSSA, 2404.02948) leaves the weight that
+// it adapts as it is: the weight is `rest` + scale * outer * inner, and only the
+// factors are trained. Its A is always `inner` and its B `outer`, whatever is
+// larger: W^T - rest^T = A * B.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -55,14 +60,36 @@ class Weight {
     return fixed_;
   }
   bool transposed() const {
-    return out_features() < in_features();
+    return adapts_ || out_features() < in_features();
   }
   std::int64_t m() const {
-    return std::max(out_features(), in_features());
+    return transposed() ? in_features() : out_features();
   }
+  // At most m, unless it is an adapter's.
   std::int64_t n() const {
-    return std::min(out_features(), in_features());
+    return transposed() ? out_features() : in_features();
   }
+  std::int64_t largest_rank() const {
+    return std::min(m(), n());
+  }
+
+  // Whether its factors are an adapter's.
+  bool adapts() const {
+    return adapts_;
+  }
+  void set_adapts(bool adapts) {
+    adapts_ = adapts;
+  }
+  // Dense and not trained.
+  bool is_frozen() const {
+    return frozen_ && !adapts_ && !is_factored();
+  }
+  void set_frozen(bool frozen) {
+    frozen_ = frozen;
+  }
+  // Takes over what the other weight, of the same sizes, has beside its numbers: whether it adapts,
+  // its grid, `rest`, `scale` and `start`.
+  void adopt_form(const Weight& other);
 
   // Blocks per side in which it is factored, k; 1 where not set. It divides the
   // inputs I and the outputs O.
@@ -106,6 +133,9 @@ class Weight {
   linalg::LowRankPair pair() const;
   // The dense or merged weight, O x I (x kh x kw); a new tensor if factored.
   at::Tensor merged() const;
+  // The product by which an adapter changes the weight that it began with: scale * A * B less the
+  // product of `start`, as one pair, of twice the rank if there is a `start`.
+  linalg::LowRankPair change() const;
   // True if forming A B and one dense pass take fewer flops than applying the
   // factors one after the other, for a pass over `positions` (rows of a linear
   // layer, output pixels of a convolution): m n s + P m n < P r (m + n). This
@@ -124,6 +154,11 @@ class Weight {
   at::Tensor dense;  // undefined while factored
   at::Tensor inner;  // undefined while dense
   at::Tensor outer;
+  // Of an adapter with factors; else undefined and 1. fp32 or bf16, laid out like `dense`.
+  at::Tensor rest;
+  double scale = 1;
+  // Factors whose product `rest` lacks of the weight that is adapted; undefined: it lacks nothing.
+  linalg::LowRankPair start;
 
  private:
   bool is_inner(Factor which) const {
@@ -134,6 +169,8 @@ class Weight {
   at::Tensor turned(const at::Tensor& matrix) const;
   std::vector<std::int64_t> sizes_;
   bool fixed_;
+  bool frozen_ = false;
+  bool adapts_ = false;
   std::int64_t grid_ = 1;
 };
 

@@ -86,6 +86,10 @@ class ParameterBlock {
   const std::vector<at::Tensor>& steps() const {
     return all_.steps;
   }
+  // The same as one tensor.
+  at::Tensor& step_counts() {
+    return steps_;
+  }
 
   // The block in slices; none if it is not trained.
   const std::vector<Slice>& slices() const {

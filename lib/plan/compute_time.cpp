@@ -81,6 +81,8 @@ config::RunOptions dense_steps(const config::RunOptions& configured, int workers
   config::RunOptions o = bare(configured, workers);
   o.method = {};
   o.method.name = "ddp";
+  o.model.frozen = {};
+  o.model.adapter.reset();
   return o;
 }
 

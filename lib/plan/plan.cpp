@@ -33,6 +33,7 @@ struct Facts {
   RunLength length;
   std::vector<config::PlannedSizes> possible;  // one, or the ends of what the spectra may give
   std::vector<std::string> notes;              // data and settings that are hardly intended
+  std::int64_t trained = 0;                    // config::trained_parameters()
 
   bool knows_ranks() const {
     return possible.size() == 1;
@@ -59,7 +60,8 @@ Facts facts_of(const config::RunOptions& options) {
   if (methods::kind_of(options.method).factors_weights) {
     std::ranges::move(ab_notes(*model, possible), std::back_inserter(notes));
   }
-  return {std::move(data), std::move(model), length, std::move(possible), std::move(notes)};
+  return {std::move(data),     std::move(model), length,
+          std::move(possible), std::move(notes), config::trained_parameters(options, shape)};
 }
 
 struct PlannedLayer {
@@ -260,8 +262,14 @@ std::string plan_text(
   }
   out +=
       row("memory per worker", formatted(
-                                   "{} for parameters, gradients and moments in a dense step",
-                                   human_bytes(state_bytes(options, dense))));
+                                   "{} for parameters, gradients and moments in {}{}",
+                                   human_bytes(state_bytes(options, facts.trained)),
+                                   config::trains_adapters(options) ? "a step" : "a dense step",
+                                   config::keeps_base(options)
+                                       ? formatted(
+                                             "; the workers of a process share {} of frozen ones",
+                                             human_bytes(config::base_bytes(options, dense)))
+                                       : ""));
   out += layers_text(options, facts);
   out += traffic_text(options, facts.possible, length);
   if (facts.is_estimate()) {
@@ -327,7 +335,7 @@ nlohmann::ordered_json plan_json(
         {"stored",
          facts.knows_ranks() ? ordered_json(facts.possible.front().stored) : ordered_json()}}},
       {"ranks_estimated", facts.is_estimate()},
-      {"memory_bytes", state_bytes(options, dense)},
+      {"memory_bytes", state_bytes(options, facts.trained)},
       {"layers", std::move(layers)},
       {"traffic", facts.knows_ranks() ? traffic.front() : ordered_json()},
       {"warnings", facts.notes}};
@@ -362,7 +370,7 @@ Outline outline_of(const config::RunOptions& options, const std::optional<TimeRe
       .bytes = bounds_of(facts.possible, bytes),
       .stored = bounds_of(facts.possible, &config::PlannedSizes::stored),
       .estimated = facts.is_estimate(),
-      .memory = config::state_bytes(options, facts.model->dense_parameters()),
+      .memory = config::state_bytes(options, facts.trained),
       .warnings = facts.notes};
   if (request) {
     const std::vector<TimePlan> times = times_of(options, facts, *request);

@@ -93,7 +93,7 @@ double step_seconds(
 double load(const methods::ModelSizes& sizes, int workers) {
   std::vector<double> costs;
   for (const methods::LayerShape& l : sizes.layers) {
-    costs.push_back(linalg::decomposition_cost(l.m, l.n, l.grid));
+    costs.push_back(methods::decomposition_cost({l.m, l.n, 0, l.grid}));
   }
   const std::vector<int> owners = linalg::balance(costs, workers);
   std::vector<double> loads(static_cast<std::size_t>(workers));
@@ -108,7 +108,7 @@ double product_share(const methods::ModelSizes& sizes) {
   double products = 0;
   double dense = 0;
   for (const methods::LayerShape& l : sizes.layers) {
-    dense += linalg::decomposition_cost(l.m, l.n, l.grid);
+    dense += methods::decomposition_cost({l.m, l.n, 0, l.grid});
     products += l.rank > 0 ? methods::decomposition_cost(l) : 0;
   }
   return dense > 0 ? products / dense : 0;

@@ -96,6 +96,9 @@ RivalPlan begun_of(const RivalSketch& sketch, const Ground& ground) {
       "it");
   const bool is_small = sketch.kind == RivalSketch::Kind::Small;
   ABT_CHECK(
+      sketch.kind != RivalSketch::Kind::Tuning || ground.tunes(), Config,
+      "needs a configuration of adapters (method.remainder: freeze)");
+  ABT_CHECK(
       ground.no_ab.empty() || !(is_small || name == "ab" || name == "ab_recipe"), Config, "{}",
       ground.no_ab);
   ABT_CHECK(!is_small || ground.small.missing.empty(), Config, "{}", ground.small.missing);

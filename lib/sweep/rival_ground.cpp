@@ -42,6 +42,10 @@ void Ground::find_size() {
   ABT_CHECK(
       !rule || !request.ratio, Config,
       "method.rank.rule: expected either the rule or --size, got both");
+  ABT_CHECK(
+      !tunes() || (!request.ratio && config::model_sizes(base, set)), Config,
+      "method.rank: adapters have the rank of the configuration; expected no --size, and a rule "
+      "whose ranks are known before training, fixed or ratio");
   if (request.ratio || (!rule && (!is_ab() || !config::model_sizes(base, set)))) {
     size = {
         "method.rank.rule=budget",
@@ -69,7 +73,7 @@ void Ground::find_size() {
 void Ground::find_ab_sizes() {
   const bool given_ranks = std::ranges::any_of(
       given, [](const Assignment& one) { return one.override.key.starts_with("method.rank."); });
-  if (given_ranks || ab.model.weights || !nn::can_scale(ab.model)) {
+  if (given_ranks || tunes() || ab.model.weights || !nn::can_scale(ab.model)) {
     return;
   }
   const auto dense_parameters = [&](const nn::ModelOptions& model) {

@@ -42,6 +42,10 @@ struct Ground {
   SmallNetworks small = {};
   std::vector<AbSize> ab_sizes = {};  // besides the configured one
 
+  // Whether the configuration trains adapters, so that its rivals are other ways of fine-tuning.
+  bool tunes() const {
+    return config::trains_adapters(base);
+  }
   bool is_ab() const {
     return base.method.name == "ab";
   }

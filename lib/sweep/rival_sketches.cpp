@@ -94,6 +94,68 @@ Sets ab_recipe(const RunOptions& o) {
        o.optimizer.name == "muon" ? Sets{} : muon(o, "factors")});
 }
 
+// Of the configured adapters, those that all workers train alike or each by itself. LoRA's own
+// start and Adam, whatever is configured.
+Sets lora(const RunOptions& o, const char* trains, const char* sync) {
+  return joined(
+      {{"method.name=ab", "method.remainder=freeze", "method.start=zero", "method.roles=fixed",
+        std::string("method.trains=") + trains, std::string("method.sync=") + sync,
+        "method.outer.name=average", "method.outer.wire.name=plain"},
+       adamw(o)});
+}
+
+Sets lora_ddp(const RunOptions& o) {
+  return joined({lora(o, "both", "only-learned"), {formatted("method.group_size={}", o.workers)}});
+}
+
+Sets lora_each(const RunOptions& o, const char* trains, const char* sync) {
+  return joined({lora(o, trains, sync), {"method.group_size=1"}});
+}
+
+// The same with two-bit outer steps.
+Sets coded(const Sets& sets) {
+  return joined(
+      {sets,
+       {"method.outer.name=nesterov", "method.outer.lr=0.7", "method.outer.momentum=0.5",
+        "method.outer.wire.name=int2", "method.outer.wire.error_decay=0.95"}});
+}
+
+std::vector<RivalSketch> tuning_sketches() {
+  using Kind = RivalSketch::Kind;
+  return {
+      {"full_ddp", "all parameters, all gradients averaged, AdamW",
+       [](const RunOptions& o) {
+         return joined({ddp(o), adamw(o), {"model.frozen=[]"}});
+       },
+       Kind::Tuning},
+      {"full_muloco_2bit",
+       "all parameters, Muon on each worker, changes in 2 bits (MuLoCo)",
+       [](const RunOptions& o) {
+         return joined({muloco(o), {"model.frozen=[]"}});
+       },
+       Kind::Tuning,
+       {{"method.outer.lr=0.7", "method.sync_every=10"}}},
+      {"lora_ddp", "both factors of LoRA, all gradients averaged", lora_ddp, Kind::Tuning},
+      {"lora_local", "both factors of LoRA on each worker, each averaged by itself (FedAvg)",
+       [](const RunOptions& o) { return lora_each(o, "both", "only-learned"); }, Kind::Tuning},
+      {"lora_only_b", "LoRA's B on each worker, A as drawn (FFA-LoRA)",
+       [](const RunOptions& o) { return lora_each(o, "one", "only-b"); }, Kind::Tuning},
+      {"lora_roles", "LoRA's A on some workers, B on the others, changes in 2 bits (AB-training)",
+       [](const RunOptions& o) { return coded(lora_each(o, "one", "only-learned")); },
+       Kind::Tuning},
+      {"lora_in_turn", "LoRA's B and A in turn on all workers, changes in 2 bits (RoLoRA)",
+       [](const RunOptions& o) {
+         return joined(
+             {coded(lora_each(o, "one", "only-b")),
+              {"method.roles=alternate", "method.moments=carry"}});
+       },
+       Kind::Tuning},
+      {"lora_both_2bit", "both factors of LoRA on each worker, changes in 2 bits",
+       [](const RunOptions& o) { return coded(lora_each(o, "both", "only-learned")); },
+       Kind::Tuning},
+  };
+}
+
 // Data parallel training by each reducer, but for powersgd, which is a usual rival.
 std::vector<RivalSketch> reducer_sketches() {
   std::vector<RivalSketch> all;
@@ -201,8 +263,9 @@ std::vector<RivalSketch> all_sketches() {
        "in 2 bits",
        [](const RunOptions& o) { return two_bits(adamw(o)); }, RivalSketch::Kind::Small},
   };
-  const std::vector<RivalSketch> reducers = reducer_sketches();
-  all.insert(all.end(), reducers.begin(), reducers.end());
+  for (const std::vector<RivalSketch>& more : {tuning_sketches(), reducer_sketches()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
   return all;
 }
 

@@ -16,6 +16,7 @@ struct RivalSketch {
     Usual,
     Rare,     // only with --all
     Small,    // a dense network of AB-training's size
+    Tuning,   // fine-tuning; only for configurations of adapters, in place of the usual ones
     Reducer,  // data parallel training by one of the reducers: only by name, and in plans
   };
   std::string name;

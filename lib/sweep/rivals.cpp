@@ -45,8 +45,18 @@ std::string refusal_of(const auto& body) {
   return "";
 }
 
-// Which of the rivals were asked for.
-std::vector<const RivalSketch*> chosen(const RivalsRequest& request) {
+// Whether the rival is among those of such a configuration.
+bool is_usual(const RivalSketch& sketch, bool tunes, bool all) {
+  using Kind = RivalSketch::Kind;
+  if (tunes) {
+    return sketch.kind == Kind::Tuning || sketch.name == "ab";
+  }
+  return sketch.kind == Kind::Usual || sketch.kind == Kind::Small ||
+         (all && sketch.kind == Kind::Rare);
+}
+
+// Which of the rivals were asked for. `tunes`: the configuration trains adapters.
+std::vector<const RivalSketch*> chosen(const RivalsRequest& request, bool tunes) {
   const std::vector<std::string> names = rival_names();
   for (const std::string& name : request.only) {
     const std::string meant = nearest(name, names);
@@ -57,10 +67,9 @@ std::vector<const RivalSketch*> chosen(const RivalsRequest& request) {
   std::vector<const RivalSketch*> out;
   for (const RivalSketch& sketch : rival_sketches()) {
     const bool is_named = std::ranges::count(request.only, sketch.name) > 0;
-    using Kind = RivalSketch::Kind;
-    const bool is_usual = sketch.kind == Kind::Usual || sketch.kind == Kind::Small ||
-                          (request.all && sketch.kind == Kind::Rare);
-    if (request.plans || is_named || (request.only.empty() && is_usual)) {
+    const bool is_tuning = sketch.kind == RivalSketch::Kind::Tuning;
+    if ((request.plans && (tunes || !is_tuning)) || is_named ||
+        (request.only.empty() && is_usual(sketch, tunes, request.all))) {
       out.push_back(&sketch);
     }
   }
@@ -95,7 +104,7 @@ RivalList list_rivals(
   } else {
     ground.find_size();
   }
-  const auto sketches = chosen(request);
+  const auto sketches = chosen(request, ground.tunes());
   const bool has_small = std::ranges::any_of(
       sketches, [](const RivalSketch* one) { return one->kind == RivalSketch::Kind::Small; });
   ABT_CHECK(
@@ -144,9 +153,7 @@ RivalList list_rivals(
     }
   }
   for (const RivalSketch& sketch : rival_sketches()) {
-    const bool is_usual =
-        sketch.kind == RivalSketch::Kind::Usual || sketch.kind == RivalSketch::Kind::Small;
-    if (!request.plans && !request.only.empty() && is_usual &&
+    if (!request.plans && !request.only.empty() && is_usual(sketch, ground.tunes(), false) &&
         std::ranges::count(request.only, sketch.name) == 0) {
       list.left_out.push_back({sketch.name, report::kNotAsked});
     }

@@ -9,6 +9,7 @@
 #include "train/setup.h"
 #include "train/trainer.h"
 #include "weights/export.h"
+#include "weights/initial_model.h"
 #include "weights/model_file.h"
 
 namespace abtrain::train {
@@ -22,8 +23,15 @@ void save_model_of(
   const data::Examples validation =
       data::take_validation(dataset, options.data.validation, options.seed);
   at::set_num_threads(threads_per_worker(options, options.workers));
-  // The checkpoint has all weights.
-  const auto initialize = [](nn::Model& model) { model.initialize(nn::InitName::Zeros, 0); };
+  const std::unique_ptr<nn::Model> base =
+      config::keeps_base(options) ? weights::make_initial_model(options, dataset) : nullptr;
+  const auto initialize = [&](nn::Model& model) {
+    if (base != nullptr) {
+      model.copy_from(*base);
+    } else {
+      model.initialize(nn::InitName::Zeros, 0);  // the checkpoint has all weights
+    }
+  };
   const TrainInputs inputs{
       .options = options,
       .dataset = dataset,

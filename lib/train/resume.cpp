@@ -83,9 +83,10 @@ void check_nothing_is_lost(const config::RunOptions& options, const std::string&
 std::string way_from_model(const std::string& run_folder) {
   const std::string model = (fs::path(run_folder) / "model.safetensors").string();
   return is_there(model) ? formatted(
-                               "; to train on from its finished model, start a "
+                               "; to continue training from its finished model, start a "
                                "new run with "
-                               "model.weights={}",
+                               "model.weights={} (of a run with frozen parts, from what `abtrain "
+                               "export --form merged` writes)",
                                model)
                          : "";
 }

@@ -39,6 +39,7 @@
 #include "train/trainer.h"
 #include "train/workers/local_workers.h"
 #include "weights/export.h"
+#include "weights/initial_model.h"
 #include "weights/model_file.h"
 #include "weights/sparsity.h"
 
@@ -278,6 +279,10 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
     const std::string change = weights::change_of_model_file(setup_.model_file, options_);
     ABT_CHECK(change.empty(), Config, "{} and resume", change);
   }
+  const bool keeps_base = config::keeps_base(options_);
+  if (inherited != nullptr && keeps_base) {
+    setup_.initial = weights::make_initial_model(options_, setup_.dataset);
+  }
   const std::function<void(nn::Model&)> initialize = [&](nn::Model& model) {
     model.copy_from(*setup_.initial);
   };
@@ -297,7 +302,7 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
                 .device = device,
                 .log = world.rank() == 0 ? &*run_log_ : nullptr,
                 .device_copies = setup_.device_copies.get(),
-                .initialize = inherited == nullptr ? initialize : nullptr,
+                .initialize = inherited == nullptr || keeps_base ? initialize : nullptr,
                 .begun = first ? std::function<void()>(begun) : nullptr,
                 .control = &control,
                 .hosts = host_.hosts(),

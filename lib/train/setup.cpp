@@ -23,6 +23,7 @@
 #include "train/batches.h"
 #include "train/resume.h"
 #include "weights/export.h"
+#include "weights/initial_model.h"
 #include "weights/model_file.h"
 
 namespace abtrain::train {
@@ -152,7 +153,7 @@ void prepare(
       options.model.weights ? "reading " + *options.model.weights
                             : "initializing " + options.model.name);
   s.model_file = weights::model_file_hash(options);
-  s.initial = make_initial_model(options, shape);
+  s.initial = weights::make_initial_model(options, shape);
   std::int64_t frozen = 0;
   for (const auto& constant : s.initial->file_form().constants) {
     frozen += constant.is_frozen ? constant.tensor.numel() : 0;
@@ -163,6 +164,12 @@ void prepare(
         options.model.name, with_commas(s.initial->dense_parameters()), with_commas(frozen),
         *options.model.file);
   }
+  if (config::keeps_base(options)) {
+    log.info(
+        "{}: a worker trains {} of {} parameters; checkpoints and models hold these alone",
+        options.model.name, with_commas(config::trained_parameters(options, shape)),
+        with_commas(s.initial->dense_parameters()));
+  }
   if (options.model.weights) {
     log.info(
         "{}: the initial weights are those of {}{}", options.model.name, *options.model.weights,
@@ -170,41 +177,6 @@ void prepare(
             ? ""
             : formatted(", but not of {} (model.fresh)", join(options.model.fresh, ", ")));
   }
-}
-
-std::unique_ptr<nn::Model> make_initial_model(
-    const config::RunOptions& options, const data::ExampleShape& shape) {
-  const nn::ModelOptions& o = options.model;
-  std::unique_ptr<nn::Model> model = nn::make_model(o, shape);
-  if (!o.weights || !o.fresh.empty()) {
-    model->initialize(o.init, options.seed);
-  }
-  if (o.file) {
-    weights::check_finite(*model, *o.file);
-  }
-  if (o.weights) {
-    try {
-      weights::load_model(*o.weights, *model, o.fresh);
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::Config) {
-        throw;
-      }
-      throw Error(
-          error.kind(), formatted(
-                            "model.weights: {}{}", error.what(),
-                            error.kind() == ErrorKind::DamagedData
-                                ? "\nmodel.fresh names layers that are not taken from the "
-                                  "file"
-                                : ""));
-    }
-    const at::NoGradGuard no_grad;
-    for (const nn::NamedWeight& w : model->weights()) {
-      if (w.weight->is_factored()) {
-        w.weight->set_dense(w.weight->merged());
-      }
-    }
-  }
-  return model;
 }
 
 void open_folder(

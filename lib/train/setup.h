@@ -41,11 +41,6 @@ void prepare(
     Setup& setup, const config::RunOptions& options, const WorkerHost& host,
     const std::function<void(const std::string&)>& doing, Log& log);
 
-// The initial weights of all workers: made from model.init and seed, or read
-// from the file model.weights. Errors: as load_model().
-std::unique_ptr<nn::Model> make_initial_model(
-    const config::RunOptions& options, const data::ExampleShape& shape);
-
 // Makes the folder of the run ready for a fresh start or for resuming.
 void open_folder(
     const config::RunOptions& options, const std::string& folder, const ResumeChoice& resume,

@@ -70,6 +70,8 @@ double seconds_per_step(const config::RunOptions& options, std::int64_t batch, c
   config::RunOptions o = config::steps_alone(options, 1);
   o.method = {};
   o.method.name = "ddp";
+  o.model.frozen = {};
+  o.model.adapter.reset();
   o.reducer = {};
   o.optimizer.lr = 1e-12;  // whatever the rate is, these steps must not diverge
   o.data.batch_size = batch;

@@ -133,6 +133,9 @@ ordered_json summarize(
   if (result.train_loss) {
     summary["train_loss"] = *result.train_loss;
   }
+  if (result.before) {
+    summary["before"] = score_json(*result.before);
+  }
   return summary;
 }
 
@@ -179,7 +182,14 @@ std::string table_of(
         formatted(
             "{}{} (loss {:.4f})", percent(s.at("accuracy"), 2), whose, s.at("loss").get<double>()));
   }
-  row("compression",
+  if (s.contains("before")) {
+    const ordered_json& before = s.at("before");
+    row("  before", before.contains("bits_per_byte")
+                        ? formatted("{:.4f}", before.at("bits_per_byte").get<double>())
+                    : before.contains("r2") ? formatted("{:.4f}", before.at("r2").get<double>())
+                                            : percent(before.at("accuracy"), 2));
+  }
+  row(config::keeps_base(options) ? "beside its base" : "compression",
       formatted(
           "{:.2f}:1 ({} of {} parameters; a worker trains {})",
           s.at("compression_ratio").get<double>(),

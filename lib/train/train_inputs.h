@@ -26,6 +26,7 @@ namespace abtrain::train {
 struct TrainResult {
   std::unique_ptr<nn::Model> model = {};  // final, the same on every worker
   Score test = {};
+  std::optional<Score> before = {};       // that of the initial weights, if they were given
   std::optional<double> train_loss = {};  // if evaluate.train is set
   std::int64_t steps = 0;                 // steps done
   // Seconds of each step, with its evaluation and its checkpoint; if they were

@@ -81,7 +81,15 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
 }
 
 data::OrderSetting Trainer::order_setting() const {
-  return {in_.dataset.train.size(), world_->rank(), world_->size(), options_.seed, all_batches_};
+  return {
+      in_.dataset.train.size(),
+      world_->rank(),
+      world_->size(),
+      options_.seed,
+      all_batches_,
+      options_.data.shards == data::Shards::ByClass
+          ? data::by_class(in_.dataset.train, options_.seed)
+          : std::vector<std::int64_t>()};
 }
 
 void Trainer::take_loss(const std::optional<Readback::Reading>& loss) {
@@ -289,6 +297,11 @@ TrainResult Trainer::run() {
   if (in_.begun) {
     in_.begun();
   }
+  std::optional<Score> before;
+  if (t == 0 && options_.model.weights && evaluations_.steps() > 0) {
+    before = evaluate_now(0, false).test;
+    progress_.validation.reset();
+  }
   std::vector<double> step_seconds;
   Stopwatch step_watch;
   progress_.updated = t;
@@ -342,6 +355,7 @@ TrainResult Trainer::run() {
   return {
       .model = std::move(model_),
       .test = scores.test,
+      .before = before,
       .train_loss = scores.train_loss,
       .steps = length_.steps,
       .step_seconds = std::move(step_seconds),

@@ -60,6 +60,7 @@ class Trainer {
   void archive(state::Archive& archive);
   void archive_loop(state::Archive& archive);
   void archive_length(state::Archive& archive);
+  void archive_base(state::Archive& archive);
   void archive_model(state::Archive& archive);
   std::int64_t resume(const run_folder::Checkpoint& from);
   std::int64_t resume_from(const run_folder::Checkpoint& from);

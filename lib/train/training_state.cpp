@@ -20,6 +20,21 @@ void Trainer::archive_loop(state::Archive& archive) {
   ledger_.archive(archive, counts());
   progress_.archive(archive, ledger_.pause_seconds());
   archive_length(archive);
+  archive_base(archive);
+}
+
+// The checkpoint lacks what is frozen.
+void Trainer::archive_base(state::Archive& archive) {
+  if (model_->base().empty()) {
+    return;
+  }
+  std::string base = model_->base();
+  archive.value("base", base);
+  ABT_CHECK(
+      base == model_->base(), Config,
+      "the run began with a base of the hash {}, but the one that its configuration describes has "
+      "{}; expected the same model.weights",
+      base, model_->base());
 }
 
 void Trainer::archive_length(state::Archive& archive) {

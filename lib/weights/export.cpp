@@ -7,6 +7,8 @@
 #include "base/scalars.h"
 #include "config/run_length.h"
 #include "data/dataset.h"
+#include "weights/adapter.h"
+#include "weights/initial_model.h"
 #include "weights/model_file.h"
 #include "weights/weight_files.h"
 
@@ -73,27 +75,47 @@ std::unique_ptr<nn::Model> model_of_run(
   const auto hash = about.find("model_file");
   const std::string change = hash == about.end() ? "" : change_of_model_file(hash->second, options);
   ABT_CHECK(change.empty(), Config, "{}: {}", path, change);
-  std::unique_ptr<nn::Model> model = nn::make_model(options.model, shape);
+  std::unique_ptr<nn::Model> model = about.contains(kBaseEntry)
+                                         ? make_initial_model(options, shape)
+                                         : nn::make_model(options.model, shape);
   load_model(path, *model);
   return model;
 }
 
 std::string export_run(const config::RunOptions& configured, const ExportOptions& options) {
   const std::string path = options.model.path();
-  check_output(options.output, {path}, options.force);
+  const bool is_adapter = options.form == ExportForm::Adapter;
+  if (is_adapter) {
+    ABT_CHECK(
+        !options.names && options.dtype == "fp32", Usage,
+        "--form adapter: PEFT's names and fp32 are the only ones; leave out --names and --dtype");
+    check_adapter_output(options.output, options.force);
+  } else {
+    check_output(options.output, {path}, options.force);
+  }
   const auto model = model_of_run(configured, shape_of_run(configured, path), path);
+  const std::string& name = options.model.name.empty() ? path : options.model.name;
+  if (is_adapter) {
+    const std::string base =
+        configured.model.weights.value_or(configured.model.file.value_or(configured.model.name));
+    const std::uint64_t bytes = save_adapter(options.output, *model, base);
+    return formatted(
+        "{} -> {}\n  an adapter of {} for PEFT, {} parameters, {}\n", name, options.output, base,
+        with_commas(model->stored_parameters()), human_bytes(static_cast<double>(bytes)));
+  }
   const ModelForm form{
       .names = options.names.value_or(configured.model.names),
-      .merged = options.merged,
+      .merged = options.form == ExportForm::Merged,
       .dtype = state::float_type(state::stored_dtype(options.dtype)).value(),
       .about = about_of(path)};
   const std::uint64_t bytes = save_model(options.output, *model, form);
   const std::int64_t dense = model->dense_parameters();
   const std::int64_t stored = form.merged ? dense : model->stored_parameters();
   return formatted(
-      "{} -> {}\n  {}, {}'s names, {}, {} of {} parameters, {}\n",
-      options.model.name.empty() ? path : options.model.name, options.output,
-      form.merged ? "merged" : "factored",
+      "{} -> {}\n  {}, {}'s names, {}, {} of {} parameters, {}\n", name, options.output,
+      form.merged             ? "merged"
+      : model->base().empty() ? "factored"
+                              : "an adapter, without its base",
       model->file_form().library.empty() ? nn::name_of(form.names) : model->file_form().library,
       options.dtype, with_commas(stored), with_commas(dense),
       human_bytes(static_cast<double>(bytes)));

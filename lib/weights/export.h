@@ -17,11 +17,14 @@ std::string model_file_hash(const config::RunOptions& options);
 // `before`, or if either hash is unknown ("").
 std::string change_of_model_file(const std::string& before, const config::RunOptions& options);
 
+// factored: x.weight.A and .B; merged: dense weights; adapter: a folder (weights/adapter.h).
+enum class ExportForm { Factored, Merged, Adapter };
+
 struct ExportOptions {
   RunModel model = {};
   std::string output = {};
   bool force = false;                    // replaces a file that is not a model
-  bool merged = false;                   // factors multiplied out
+  ExportForm form = ExportForm::Factored;
   std::optional<nn::TensorNames> names;  // nullopt: as the run's file
   std::string dtype = "fp32";            // fp32 | fp16 | bf16
 };

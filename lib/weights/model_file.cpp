@@ -67,6 +67,23 @@ class Reader {
     }
   }
 
+  // Whether the file has only what was trained of the model. Throws if that is not this model.
+  bool is_adapter() const {
+    const std::string base = file_.metadata(kBaseEntry);
+    ABT_CHECK(
+        base.empty() || !model_.base().empty(), Config,
+        "{} holds only what a run has trained, and not the base that it began with; `abtrain "
+        "export "
+        "RUN --form merged` writes the whole model",
+        file_.path());
+    ABT_CHECK(
+        base.empty() || base == model_.base(), Config,
+        "{} was trained on a base with the hash {}, but the one that the configuration describes "
+        "has {}; expected the same model.weights, model.init and seed",
+        file_.path(), base, model_.base());
+    return !base.empty();
+  }
+
   void load(const std::string& own_name, nn::Weight& w) {
     const nn::TorchvisionName name = name_in_file(own_name);
     know(name.name);
@@ -80,6 +97,8 @@ class Reader {
       w.set_dense(w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast) : dense);
       return;
     }
+    w.set_adapts(false);  // the file's factors are those of any weight
+    w.scale = 1;
     const linalg::LowRankPair stored = factors(name.name, w.m(), w.n());
     const std::int64_t grid = stored.a.dim() == 3 ? stored.a.size(0) : 1;
     ABT_CHECK(
@@ -87,6 +106,11 @@ class Reader {
         "{} does not fit the model: '{}.A' has a grid of {} x {} blocks, which does not divide {} "
         "outputs and {} inputs",
         file_.path(), name.name, grid, grid, w.sizes()[0], w.sizes()[1]);
+    if (file_.metadata(kBesideEntry + name.name).empty()) {
+      w.rest.reset();
+    } else if (!w.rest.defined()) {
+      w.rest = w.dense;
+    }
     w.set_factors(form.from_file(stored));
   }
   void load(const std::string& own_name, at::Tensor& tensor) {
@@ -103,6 +127,9 @@ class Reader {
     at::Tensor product = at::matmul(a, b);
     product = linalg::is_grid(product) ? linalg::joined(product) : product;
     tensor = sizes[0] == m ? product : product.t().contiguous();
+  }
+  bool has_factors(const std::string& own_name) const {
+    return file_.has(name_in_file(own_name).name + ".A");
   }
   // A tensor that the file may have, but that stays as it is in the model.
   void skip(const std::string& own_name) {
@@ -254,7 +281,8 @@ std::string RunModel::path() const {
 About about_of(const std::string& path) {
   About about = state::SafetensorsFile(path).metadata();
   std::erase_if(about, [](const auto& entry) {
-    return entry.first == "format" || entry.first.starts_with("shape:");
+    return entry.first == "format" || entry.first.starts_with("shape:") ||
+           entry.first.starts_with(kBesideEntry);
   });
   return about;
 }
@@ -298,21 +326,22 @@ void load_model(const std::string& path, nn::Model& model, const std::vector<std
     return std::ranges::any_of(
         fresh, [&](const std::string& pattern) { return matches(pattern, tensor, model); });
   };
-  const auto load = [&](const std::string& name, auto& tensor) {
+  const bool is_adapter = file.is_adapter();
+  const auto load = [&](const std::string& name, auto& tensor, bool is_frozen) {
     if (stays(name)) {
       file.skip(name);
-    } else {
+    } else if (!is_adapter || !is_frozen) {
       file.load(name, tensor);
     }
   };
   for (const nn::NamedWeight& w : model.weights()) {
-    load(w.name, *w.weight);
+    load(w.name, *w.weight, w.weight->is_frozen() && !file.has_factors(w.name));
   }
   for (const nn::NamedParameter& p : model.parameters()) {
-    load(p.name, *p.tensor);
+    load(p.name, *p.tensor, p.is_frozen);
   }
   for (const nn::NamedBuffer& b : model.buffers()) {
-    load(b.name, *b.tensor);
+    load(b.name, *b.tensor, false);
   }
   for (const auto& [copy, of] : model.file_form().copies) {
     const auto own = std::ranges::find(model.parameters(), of, &nn::NamedParameter::name);

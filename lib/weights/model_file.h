@@ -13,6 +13,10 @@
 // In a sparse file, a weight NAME that takes less space that way is stored as
 // NAME.indices (int32: positions of the nonzero values in the dense tensor, row
 // by row, ascending) and NAME.values, with "shape:NAME" in the metadata.
+//
+// The file of a run that keeps its base (weights/initial_model.h) has the entry "base" in its
+// metadata, the hash of that base, and lacks all that is frozen. With "beside:NAME", the weight
+// NAME is the base's plus NAME.A @ NAME.B.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +28,9 @@
 #include "nn/model.h"
 
 namespace abtrain::weights {
+
+inline constexpr const char* kBaseEntry = "base";
+inline constexpr const char* kBesideEntry = "beside:";
 
 // Further metadata entries that describe the model, such as "mean"
 // (docs/weights.md).
@@ -60,7 +67,8 @@ struct RunModel {
 void check_finite(const nn::Model& model, const std::string& path);
 
 // Loads a file into a model of the same architecture, whose weights become
-// dense or factored as they are in the file. The names may be timm's or
+// dense or factored as they are in the file. That of a run that keeps its base is loaded into that
+// base, which make_initial_model() has made; else Config. The names may be timm's or
 // torchvision's. `fresh`: names or globs of layers or tensors, as either
 // library names them, that stay as they are. Throws MissingInput; DamagedData
 // naming the tensor that is missing, unexpected, of another shape, cut off or not finite;

@@ -49,16 +49,34 @@ class Store {
  public:
   Store(const nn::Model& model, const ModelForm& form) : model_(model), form_(form) {
     metadata_.insert(form.about.begin(), form.about.end());
+    metadata_.erase(kBaseEntry);
+    const bool lacks_base = !model.base().empty() && !form.merged;
+    if (lacks_base) {
+      metadata_[kBaseEntry] = model.base();
+    }
+    const auto comes_apart = [&](const std::string& name) {
+      apart_.insert(nn::layer_of(model.file_form().part(name).whole));
+    };
+    const auto is_left_out = [&](bool is_frozen) { return lacks_base && is_frozen; };
     for (const nn::NamedWeight& w : model.weights()) {
-      if (w.weight->is_factored() && !form.merged) {
-        apart_.insert(nn::layer_of(model.file_form().part(w.name).whole));
+      if ((w.weight->is_factored() && !form.merged) || is_left_out(w.weight->is_frozen())) {
+        comes_apart(w.name);
+      }
+    }
+    for (const nn::NamedParameter& p : model.parameters()) {
+      if (is_left_out(p.is_frozen)) {
+        comes_apart(p.name);
       }
     }
     for (const nn::NamedWeight& w : model.weights()) {
-      add_weight(w);
+      if (w.weight->is_factored() || !is_left_out(w.weight->is_frozen())) {
+        add_weight(w);
+      }
     }
     for (const nn::NamedParameter& p : model.parameters()) {
-      add_part(p.name, *p.tensor, 0);
+      if (!is_left_out(p.is_frozen)) {
+        add_part(p.name, *p.tensor, 0);
+      }
     }
     for (const nn::NamedBuffer& b : model.buffers()) {
       add(renamed(b.name).name, *b.tensor);
@@ -104,10 +122,13 @@ class Store {
     const nn::TorchvisionName name = renamed(named.name);
     const StoredWeight stored{w, name.flat, model_.file_form().is_transposed(named.name)};
     if (w.is_factored() && !form_.merged) {
-      const linalg::LowRankPair pair = stored.to_file(w.pair());
+      const linalg::LowRankPair pair = stored.to_file(w.rest.defined() ? w.change() : w.pair());
       add(name.name + ".A", pair.a);
       add(name.name + ".B", pair.b);
       metadata_["shape:" + name.name] = state::shape_text(stored.sizes());
+      if (w.rest.defined()) {
+        metadata_[kBesideEntry + name.name] = "base";
+      }
       return;
     }
     const at::Tensor dense = stored.to_file(w.merged());

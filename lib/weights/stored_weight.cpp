@@ -32,7 +32,10 @@ linalg::LowRankPair turned(const linalg::LowRankPair& pair) {
 }  // namespace
 
 linalg::LowRankPair StoredWeight::to_file(const linalg::LowRankPair& pair) const {
-  const bool turns = transposed && weight.m() == weight.n();
+  const bool is_square = weight.m() == weight.n();
+  // An adapter's pair is always that of the transposed matrix.
+  const bool is_own = !weight.adapts() || weight.out_features() < weight.in_features();
+  const bool turns = (transposed && is_square) != !is_own;
   return stored_factors(turns ? turned(pair) : pair);
 }
 

@@ -70,13 +70,18 @@ def load_weights(path):
     """The tensors of a safetensors file as a dictionary for `load_state_dict`. Factors
     that abtrain has stored as NAME.A and NAME.B are multiplied out, and the zeros of
     NAME.indices and NAME.values are filled in; other files, and other tensors, are
-    returned as they are."""
+    returned as they are. Raises ValueError for the file of a run whose base is frozen."""
     import torch
     from safetensors import safe_open
 
     with safe_open(path, "pt") as file:
         weights = {key: file.get_tensor(key) for key in file.keys()}
         about = file.metadata() or {}
+    if "base" in about:
+        raise ValueError(
+            f"{path} holds only what a run has trained, and not the base that it began with; "
+            "expected what `abtrain export RUN --form merged` or `--form adapter` writes"
+        )
     for key in about:
         if key.startswith("shape:"):
             name = key.removeprefix("shape:")

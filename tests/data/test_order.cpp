@@ -1,5 +1,9 @@
 #include "data/order.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
 #include <cmath>
 #include <map>
 #include <set>
@@ -142,6 +146,51 @@ TEST(Sequential, FirstEpochIsInOrderAndTheNextGoesOn) {
   EXPECT_EQ(make_sequential({6, 1, 2, 1})->epoch(0), (Indices{1, 3, 5}));
   EXPECT_EQ(make_sequential({6, 1, 2, 1})->epoch(3), (Indices{1, 3, 5}));
   EXPECT_EQ(make_sequential({7, 0, 2, 1})->epoch(1), (Indices{6, 1, 3}));
+}
+
+// Each worker has a contiguous part of what belongs together, in a new order in each epoch.
+TEST(Shards, EachWorkerHasItsOwnPart) {
+  OrderSetting setting{.examples = 23, .workers = 3, .seed = 1};
+  for (std::int64_t i = 0; i < 23; ++i) {
+    setting.together.push_back(22 - i);
+  }
+  std::set<std::int64_t> seen;
+  for (setting.worker = 0; setting.worker < 3; ++setting.worker) {
+    const auto order = make_shuffle(setting);
+    ASSERT_EQ(order->examples_per_epoch(), 7);
+    Indices first = order->epoch(0);
+    const Indices second = order->epoch(1);
+    EXPECT_NE(first, second);
+    EXPECT_EQ(first, make_shuffle(setting)->epoch(0));
+    EXPECT_EQ(
+        std::set<std::int64_t>(first.begin(), first.end()),
+        std::set<std::int64_t>(second.begin(), second.end()));
+    std::ranges::sort(first);
+    EXPECT_EQ(first.back() - first.front(), 6);
+    EXPECT_EQ(first.back(), 22 - 7 * setting.worker);
+    seen.insert(first.begin(), first.end());
+  }
+  EXPECT_EQ(seen.size(), 21U);
+  setting.batches = {1, 2, 4};
+  setting.worker = 2;
+  EXPECT_EQ(make_shuffle(setting)->examples_per_epoch(), 12);
+}
+
+TEST(Shards, ByClassSortsLabelsAndKeepsTexts) {
+  ByteImages images;
+  images.labels = at::tensor({2, 0, 1, 0, 2, 1, 1}, at::kLong);
+  const Indices all = by_class(images, 1);
+  std::vector<std::int64_t> labels;
+  for (const std::int64_t i : all) {
+    labels.push_back(images.labels[i].item<std::int64_t>());
+  }
+  EXPECT_EQ(labels, (std::vector<std::int64_t>{0, 0, 1, 1, 1, 2, 2}));
+  EXPECT_EQ(std::set<std::int64_t>(all.begin(), all.end()).size(), 7U);
+  TextWindows text;
+  text.places = at::arange(0, 50, 10);
+  EXPECT_EQ(by_class(text, 1), (Indices{0, 1, 2, 3, 4}));
+  images.targets = at::zeros({7, 1});
+  EXPECT_THROW(by_class(images, 1), Error);
 }
 
 }  // namespace

@@ -49,6 +49,8 @@ RUNS = {
                "optimizer.l1=1e-4"],
     "balance": ["method.name=ddp", "balance=[1, 0.5]"],
     "alone": ["method.name=ddp", "workers=1"],
+    "tuned": ["model.weights=FOLDER/alone/model.safetensors", "model.frozen=['*']",  # the run before it
+              "method.remainder=freeze", "method.warmup_steps=0", "method.full_rank_steps=0"],
     "text": ["data.name=text", f"data.root={DOCS}", "data.context=16",
              "data.test_share=0.002", "data.validation=9", "evaluate.groups=true",
              "model.name=gpt-nano", "model.layers=1", "model.heads=2", "model.features=16"],

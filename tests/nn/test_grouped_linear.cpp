@@ -100,6 +100,46 @@ TEST(GroupedLinear, ExchangesGroups) {
 }
 
 // Against differences of its own sums, in fp64; bf16 rounds factors and what passes between them.
+// An adapter beside its frozen weight is one weight, in the output and in all gradients; frozen
+// factors get none.
+TEST(FactoredLinear, IsTheSumOfItsWeights) {
+  for (const std::int64_t grid : {1, 2}) {
+    constexpr std::int64_t kRank = 4;
+    const auto leaf = [](at::IntArrayRef sizes) {
+      return at::randn(sizes, at::kDouble).set_requires_grad(true);
+    };
+    const at::Tensor rest = at::randn({6, 8}, at::kDouble);
+    at::Tensor x = leaf({2, 5, 8}), bias = leaf({6});
+    at::Tensor inner = leaf({grid * kRank, 8 / grid}), outer = leaf({6, kRank});
+    const Factors factors{inner, outer, rest, 0.5, grid};
+    const at::Tensor y = factored_linear(x, factors, bias, at::kDouble);
+    const at::Tensor seed = at::randn_like(y);
+    (y * seed).sum().backward();
+    std::vector<at::Tensor> got = {y.detach(), x.grad(), bias.grad(), inner.grad(), outer.grad()};
+    for (at::Tensor* const tensor : {&x, &bias, &inner, &outer}) {
+      tensor->mutable_grad().reset();
+    }
+    const at::Tensor low = grouped_linear(
+        grid == 1 ? grouped_linear(x, inner, {}, 1, at::kDouble)
+                  : exchange_groups(grouped_linear(x, inner, {}, grid, at::kDouble), grid),
+        outer, {}, grid, at::kDouble);
+    const at::Tensor wanted = at::linear(x, rest, bias) + 0.5 * low;
+    (wanted * seed).sum().backward();
+    const std::vector<at::Tensor> all = {
+        wanted.detach(), x.grad(), bias.grad(), inner.grad(), outer.grad()};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      EXPECT_LT((got[i] - all[i]).abs().max().item<double>(), 1e-12) << grid << ' ' << i;
+    }
+    inner.set_requires_grad(false).mutable_grad().reset();
+    outer.mutable_grad().reset();
+    (factored_linear(x, {inner, outer, rest, 0.5, grid}, bias, at::kDouble) * seed)
+        .sum()
+        .backward();
+    EXPECT_FALSE(inner.grad().defined());
+    EXPECT_LT((outer.grad() - all[4]).abs().max().item<double>(), 1e-12);
+  }
+}
+
 TEST(GridLinear, GradientsAreThoseOfDifferences) {
   constexpr std::int64_t kGrid = 2, kRank = 3;
   const auto leaf = [](at::IntArrayRef sizes) {
@@ -109,7 +149,10 @@ TEST(GridLinear, GradientsAreThoseOfDifferences) {
       leaf({5, 8}), leaf({kGrid * kGrid * kRank, 4}), leaf({6, kGrid * kRank}), leaf({6})};
   const at::Tensor seed = at::randn({5, 6}, at::kDouble);
   const auto sum = [&] {
-    return (grid_linear(all[0], all[1], all[2], all[3], kGrid, at::kDouble) * seed).sum();
+    return (factored_linear(
+                all[0], {.inner = all[1], .outer = all[2], .grid = kGrid}, all[3], at::kDouble) *
+            seed)
+        .sum();
   };
   sum().backward();
   const at::NoGradGuard no_grad;
@@ -140,7 +183,7 @@ TEST(GridLinear, IsTheSameInSteps) {
       at::Tensor outer = leaf({12, kGrid * kRank}, 3);
       at::Tensor bias = leaf({12}, 4);
       const at::Tensor y =
-          whole ? grid_linear(x, inner, outer, bias, kGrid, type)
+          whole ? factored_linear(x, {.inner = inner, .outer = outer, .grid = kGrid}, bias, type)
                 : grouped_linear(
                       exchange_groups(grouped_linear(x, inner, {}, kGrid, type), kGrid), outer,
                       bias, kGrid, type);

@@ -13,7 +13,7 @@ import runpy
 import sys
 import tempfile
 
-LIBRARIES = ("safetensors.torch", "timm", "torch", "torchvision", "transformers")
+LIBRARIES = ("peft", "safetensors.torch", "timm", "torch", "torchvision", "transformers")
 HERE = pathlib.Path(__file__).resolve().parent
 
 

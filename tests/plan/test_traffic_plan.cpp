@@ -112,6 +112,62 @@ TEST(WireTraffic, PlanEqualsMeter) {
   }
 }
 
+// Adapters: from singular values or zero, with roles that alternate, with frozen parameters.
+TEST(AdapterTraffic, PlanEqualsMeter) {
+  using methods::AdapterStart;
+  using methods::Roles;
+  using methods::Trains;
+  for (const auto start : {AdapterStart::Svd, AdapterStart::Zero}) {
+    for (const auto sync : {SyncMode::OnlyLearned, SyncMode::OnlyB, SyncMode::Full}) {
+      for (const char* wire : {"plain", "int2"}) {
+        for (const auto roles : {Roles::Fixed, Roles::Alternate}) {
+          if (sync == SyncMode::Full && roles == Roles::Alternate) {
+            continue;
+          }
+          for (const std::int64_t group_size : {1, 2}) {
+            config::RunOptions o = testing::metered_run(4);
+            testing::set_phases(o, 0, 4, 0);
+            o.method.remainder = methods::Remainder::Freeze;
+            o.method.start = start;
+            o.method.sync = sync;
+            o.method.roles = roles;
+            o.method.group_size = group_size;
+            o.method.outer.wire.name = wire;
+            o.model.frozen = group_size == 1 ? std::vector<std::string>{"*", "!fc4.bias"}
+                                             : std::vector<std::string>();
+            o.train.steps = 15;
+            SCOPED_TRACE(formatted(
+                "{}, {}, wire {}, roles {}, groups of {}",
+                start == AdapterStart::Svd ? "svd" : "zero", methods::name_of(sync), wire,
+                roles == Roles::Fixed ? "fixed" : "alternate", group_size));
+            expect_plan_is_meter(o, testing::toy_dataset(256));
+          }
+        }
+      }
+    }
+  }
+  for (const std::int64_t group_size : {1, 4}) {
+    config::RunOptions o = testing::metered_run(4);
+    testing::set_phases(o, 0, 4, 0);
+    o.method.remainder = methods::Remainder::Freeze;
+    o.method.trains = Trains::Both;
+    o.method.group_size = group_size;
+    o.train.steps = 15;
+    expect_plan_is_meter(o, testing::toy_dataset(256));
+  }
+  // Frozen parameters are sent by no method.
+  for (const char* method : {"ddp", "diloco", "local-sgd", "ab"}) {
+    SCOPED_TRACE(method);
+    config::RunOptions o = testing::metered_run(2);
+    testing::set_phases(o, 2, 4, 0);
+    o.method.name = method;
+    o.method.group_size = 1;
+    o.model.frozen = {"fc1", "fc3.bias"};
+    o.train.steps = 9;
+    expect_plan_is_meter(o, testing::toy_dataset(256));
+  }
+}
+
 // Running statistics of the final model, recomputed; those of the others are metrics.
 TEST(NormTraffic, PlanEqualsMeter) {
   for (const char* method : {"ab", "ddp", "diloco", "local-sgd"}) {

@@ -11,6 +11,7 @@
 #include "state/safetensors.h"
 #include "temp_folder.h"
 #include "train/setup.h"
+#include "weights/initial_model.h"
 
 namespace abtrain::train {
 namespace {
@@ -36,14 +37,14 @@ TEST(InitialModel, IsMadeFromTheSeed) {
   const config::RunOptions options = small();
   const auto wanted = nn::make_model(options.model, kShape);
   wanted->initialize(options.model.init, options.seed);
-  expect_equal(*make_initial_model(options, kShape), *wanted);
+  expect_equal(*weights::make_initial_model(options, kShape), *wanted);
 }
 
 TEST(InitialModel, NamesTheKeyOfAFileThatCannotBeUsed) {
   const TempFolder folder;
   config::RunOptions options = small();
   options.model.weights = folder / "none.safetensors";
-  const auto make = [&] { make_initial_model(options, kShape); };
+  const auto make = [&] { weights::make_initial_model(options, kShape); };
   const std::string missing = expect_error(make, ErrorKind::MissingInput);
   EXPECT_TRUE(missing.starts_with("model.weights: ")) << missing;
   EXPECT_EQ(missing.find("model.fresh"), std::string::npos) << missing;
@@ -59,7 +60,7 @@ TEST(InitialModel, IsRefusedIfTheFileIsNotFinite) {
   config::RunOptions options = small();
   options.model.weights = folder / "bad.safetensors";
   const auto write = [&](const std::string& name, float bad, bool factored) {
-    const auto model = make_initial_model(small(), kShape);
+    const auto model = weights::make_initial_model(small(), kShape);
     std::vector<state::NamedTensor> tensors;
     for (const nn::NamedWeight& w : model->weights()) {
       if (factored) {
@@ -78,7 +79,7 @@ TEST(InitialModel, IsRefusedIfTheFileIsNotFinite) {
     damaged->tensor.select(0, 1).fill_(bad);
     state::write_safetensors(*options.model.weights, tensors, {});
   };
-  const auto make = [&] { make_initial_model(options, kShape); };
+  const auto make = [&] { weights::make_initial_model(options, kShape); };
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity}) {
     for (const std::string name : {"fc1.weight", "fc1.weight.B", "fc1.bias"}) {

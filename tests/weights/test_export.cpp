@@ -63,7 +63,7 @@ TEST_F(Export, KeepsWhatTheFileSaysOfTheModel) {
       folder_.file("model.safetensors"), *model_,
       {.about = {{"mean", "0.5,0.25,1"}, {"classes", "10"}}});
   for (const bool merged : {false, true}) {
-    options_.merged = merged;
+    options_.form = merged ? ExportForm::Merged : ExportForm::Factored;
     export_run(config_, options_);
     const state::SafetensorsFile file(options_.output);
     EXPECT_EQ(file.metadata("mean"), "0.5,0.25,1");
@@ -76,7 +76,7 @@ TEST_F(Export, EveryFormNameAndDtypeHoldsTheSameModel) {
     for (const std::optional<nn::TensorNames> names :
          {std::optional<nn::TensorNames>(), {kTimm}, {kTorchvision}}) {
       for (const char* dtype : {"fp32", "fp16", "bf16"}) {
-        options_.merged = merged;
+        options_.form = merged ? ExportForm::Merged : ExportForm::Factored;
         options_.names = names;
         options_.dtype = dtype;
         export_run(config_, options_);
@@ -147,7 +147,7 @@ TEST_F(Export, NumbersThatAreNotFiniteAreNotWritten) {
   factored.weight->inner.fill_(1e30F);
   factored.weight->outer.fill_(1e30F);
   save_model(folder_.file("model.safetensors"), *model_);
-  options_.merged = true;
+  options_.form = ExportForm::Merged;
   expect_error([&] { export_run(config_, options_); }, ErrorKind::Diverged);
   EXPECT_FALSE(std::filesystem::exists(options_.output));
   factored.weight->inner.fill_(std::numeric_limits<float>::quiet_NaN());

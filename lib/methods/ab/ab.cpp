@@ -18,11 +18,12 @@ namespace abtrain::methods {
 
 namespace {
 
-std::vector<nn::Factor> trained_factors(const MethodOptions& options, comm::Role role) {
+std::vector<nn::Factor> trained_factors(
+    const MethodOptions& options, comm::Role role, bool swapped = false) {
   if (options.trains == Trains::Both) {
     return {nn::Factor::A, nn::Factor::B};
   }
-  return {role == comm::Role::A ? nn::Factor::A : nn::Factor::B};
+  return {(role == comm::Role::A) != swapped ? nn::Factor::A : nn::Factor::B};
 }
 
 }  // namespace
@@ -54,7 +55,9 @@ Stage AbTraining::now() {
 }
 
 void AbTraining::start() {
-  build_blocks();
+  if (!adapts(context_.options)) {  // their dense weights are not trained
+    build_blocks();
+  }
   if (ending_after(0).after != Event::None) {  // there is no warm-up
     decompose(0);
     switched_at_ = 0;
@@ -126,6 +129,10 @@ void AbTraining::finish(std::int64_t t) {
     decompose(t);
     return;
   }
+  keep_products();
+}
+
+void AbTraining::keep_products() {
   for (AbLayer& layer : factorable_) {
     layer.weight().set_factors(std::exchange(layer.product, {}));
   }
@@ -197,20 +204,32 @@ FlatFactors AbTraining::merged_changes(comm::Purpose purpose, bool outer) {
   if (!groups_differ(context_.options, groups_)) {
     change = own_factors(own);
   } else {
-    // To the exchange, both are one factor of one role.
+    // To the exchange, both are one factor of one role; where roles are swapped, the A-groups' is
+    // B.
     const bool both = own_.size() == 2;
-    const std::int64_t a = both ? 0 : numel_of(nn::Factor::A);
-    const std::int64_t b = both ? own.numel() : numel_of(nn::Factor::B);
+    const bool swapped = are_swapped();
+    const std::int64_t a = both ? 0 : numel_of(swapped ? nn::Factor::B : nn::Factor::A);
+    const std::int64_t b = both ? own.numel() : numel_of(swapped ? nn::Factor::A : nn::Factor::B);
     const FlatFactors mean =
         outer && outer_.format()
             ? outer_.send(outer_.factor_residual, own, exchange_, a, b, purpose)
             : exchange_.mean_changes(own, a, b, outer_.dtype(), purpose);
-    change = both ? own_factors(mean.b) : mean;
+    change = both ? own_factors(mean.b) : swapped ? FlatFactors{mean.b, mean.a} : mean;
   }
   if (outer) {
     outer_.step(change);
   }
   return change;
+}
+
+bool AbTraining::are_swapped() const {
+  return own_ != trained_factors(context_.options, groups_.role_of(context_.world.rank()));
+}
+
+std::vector<nn::Factor> AbTraining::role_after(std::int64_t t) const {
+  const std::int64_t swaps =
+      context_.options.roles == Roles::Alternate ? timeline_.count(Event::AverageFactors, t) : 0;
+  return trained_factors(context_.options, groups_.role_of(context_.world.rank()), swaps % 2 == 1);
 }
 
 void AbTraining::set_products(const FlatFactors& mean_change) {
@@ -232,8 +251,8 @@ void AbTraining::set_products(const FlatFactors& mean_change) {
       };
       layer.product = merge_factors(context_.options.sync, of_layer(start), of_layer(mean_change));
     }
-    a += rank * layer.cut.m;
-    b += rank * layer.cut.n;
+    a += layer.weight().factor_numel(nn::Factor::A, rank);
+    b += layer.weight().factor_numel(nn::Factor::B, rank);
   }
 }
 

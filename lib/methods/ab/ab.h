@@ -82,6 +82,16 @@ class AbTraining : public Method {
   void enter_full();
   // Ends either phase.
   void decompose(std::int64_t t);
+  // The rank of a layer's first factors by a rule that needs no values; `rounds`: to its multiple.
+  std::int64_t first_rank(const AbLayer& layer, bool rounds) const;
+  // Sets the first factors of adapters: those that the model came with, or a product of zero.
+  void take_factors();
+  void draw_factors();
+  // Makes the layers' dense weights remainders of adapters, whose first factors layer.factors
+  // holds.
+  void freeze_remainders();
+  // Gives the layers these factors in place of a decomposition, in bases that stay.
+  void keep_products();
   // Synchronizes an AB phase that goes on in the same bases; moments stay with
   // their groups.
   void average_factors(std::int64_t t);
@@ -93,6 +103,13 @@ class AbTraining : public Method {
   void bind_reductions();
   void shape_weights(const std::vector<std::int64_t>& ranks);
   void load_role(std::span<state::State> old, const std::vector<nn::Factor>& role);
+  void archive_starts(state::Archive& archive);
+  // The factors that this worker trains after so many steps.
+  std::vector<nn::Factor> role_after(std::int64_t t) const;
+  // Whether groups train the other factor than at first.
+  bool are_swapped() const;
+  // Trains the other factor from now on.
+  void swap_roles();
   // Sets the products. `of_a`, `of_b`: the states of groups that trained A or B; one may be empty.
   void merge_roles(std::span<state::State> of_a, std::span<state::State> of_b);
   // Whether a decomposition now cuts ranks.
@@ -114,13 +131,21 @@ class AbTraining : public Method {
   bool decomposed_before_ = false;
 
   optim::ParameterBlock frozen_;  // the other factor, AB phase only
-  std::int64_t own_numel_ = 0;    // the own factors come first in trained_
+  // The own factors come first in trained_: their elements, and how many they are.
+  std::int64_t own_numel_ = 0, own_count_ = 0;
   // Flat values at the last switch or averaging: only their change is sent.
   at::Tensor own_start_;           // AB: own factors
   at::Tensor dense_start_;         // AB, FULL with local steps: the rest
   std::int64_t averaged_at_ = -1;  // step of the last one that changed no phase
 
   GradientReduction group_reduction_;  // of AB steps
+
+  // Roles that alternate: what the optimizer and the wire keep of the factor that other groups
+  // train now. Undefined: nothing yet.
+  struct Waiting {
+    at::Tensor moments, steps, residual;
+  };
+  Waiting waiting_;
 };
 
 }  // namespace abtrain::methods

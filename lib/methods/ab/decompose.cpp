@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mapped.h"
+#include "linalg/grid.h"
 #include "linalg/lapack.h"
 #include "linalg/parallel.h"
 #include "linalg/product.h"
@@ -36,6 +37,11 @@ std::vector<linalg::RankChoice> choose(
   return choices;
 }
 
+// Whether the matrix has more columns than rows, as an adapter's may.
+bool is_wide(const AbLayer& layer) {
+  return layer.cut.m < layer.cut.n;
+}
+
 // The decompositions of one worker's layers.
 class OwnLayers {
  public:
@@ -58,7 +64,8 @@ class OwnLayers {
     for_each([&](std::size_t j) {
       const AbLayer& layer = *layers_[j];
       if (!layer.is_product()) {
-        matrices_[j] = layer.weight().matrix().detach();
+        const at::Tensor matrix = layer.weight().matrix().detach();
+        matrices_[j] = is_wide(layer) ? linalg::transposed(matrix) : matrix;
         dense_[j].emplace(matrices_[j], layer.cut.name);
       }
     });
@@ -87,6 +94,11 @@ class OwnLayers {
       if (kept > 0) {
         pairs[j] = dense_[j] ? dense_[j]->factors(matrices_[j], kept)
                              : linalg::transforms_from(products_[j], kept);
+        if (dense_[j] && is_wide(layer)) {
+          pairs[j] = {
+              linalg::transposed(pairs[j].b).contiguous(),
+              linalg::transposed(pairs[j].a).contiguous()};
+        }
       }
     });
     dense_.clear();
@@ -126,8 +138,8 @@ void choose_together(
       decompositions.spectra(), at::TensorOptions().dtype(at::kDouble), world,
       [&](std::size_t i, const at::Tensor& numbers) {
         const AbLayer& layer = layers[i];
-        spectra[i] = {
-            layer.cut.name, layer.cut.m, layer.cut.n, linalg::to_host(numbers), layer.grid()};
+        const auto [n, m] = std::minmax(layer.cut.m, layer.cut.n);
+        spectra[i] = {layer.cut.name, m, n, linalg::to_host(numbers), layer.grid()};
       });
   const std::vector<linalg::RankChoice> choices = choose(layers, options, spectra);
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -167,29 +179,35 @@ linalg::LowRankPair new_factors(const AbLayer& layer, const at::Tensor& sent) {
 
 std::vector<nn::NamedWeight> factorable_weights(
     const nn::Model& model, const MethodOptions& options) {
-  std::vector<nn::NamedWeight> weights =
-      nn::factorable_weights(model, options.keep_dense, options.dense_share);
+  std::vector<nn::NamedWeight> weights = nn::factorable_weights(
+      model, options.keep_dense, options.dense_share, options.only, adapts(options));
   const linalg::RankRule& rule = options.rank;
   ABT_CHECK(
       !weights.empty(), Config,
-      "method.name: ab has no layer to factor in this model (keep_dense covers "
-      "all of them); use ddp, or a model with hidden layers");
+      "method.name: ab has no layer to factor in this model ({} all of them); use ddp, or a model "
+      "with hidden layers",
+      options.only.empty() && model.frozen_parameters() == 0
+          ? "keep_dense covers"
+          : "keep_dense, only and model.frozen leave out");
   std::int64_t largest = 0;
   std::int64_t factored = 0;
   for (const nn::NamedWeight& w : weights) {
-    largest = std::max(largest, w.weight->n());
+    w.weight->set_adapts(adapts(options));
+    largest = std::max(largest, w.weight->largest_rank());
     factored += w.weight->numel();
   }
-  const linalg::RankRule local = linalg::is_global(rule)
-                                     ? linalg::even_rule(
-                                           rule, static_cast<double>(factored),
-                                           static_cast<double>(model.dense_parameters() - factored))
-                                     : rule;
+  const linalg::RankRule local =
+      linalg::is_global(rule)
+          ? linalg::even_rule(
+                rule, static_cast<double>(factored),
+                static_cast<double>(
+                    model.dense_parameters() - model.frozen_parameters() - factored))
+          : rule;
   for (const nn::NamedWeight& w : weights) {
     const nn::Weight& weight = *w.weight;
     w.weight->set_grid(linalg::largest_grid(
         options.blocks.value_or(kAutoBlocks), weight.sizes()[0], weight.sizes()[1],
-        linalg::expected_rank(local, weight.m(), weight.n())));
+        linalg::expected_rank(local, std::max(weight.m(), weight.n()), weight.largest_rank())));
   }
   ABT_CHECK(
       rule.rule != linalg::RankRuleName::Fixed || rule.rank <= largest, Config,

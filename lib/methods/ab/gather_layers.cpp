@@ -14,7 +14,8 @@ namespace abtrain::methods {
 
 double decomposition_cost(const LayerShape& shape) {
   if (shape.rank == 0) {
-    return linalg::decomposition_cost(shape.m, shape.n, shape.grid);
+    return linalg::decomposition_cost(
+        std::max(shape.m, shape.n), std::min(shape.m, shape.n), shape.grid);
   }
   const auto side = static_cast<double>(shape.rank);
   return (side * side * static_cast<double>(shape.m + shape.n) + 20 * side * side * side) /

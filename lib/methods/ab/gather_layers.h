@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -33,7 +34,7 @@ struct LayerShape {
   }
   // So many singular values.
   std::int64_t values() const {
-    return columns() / grid;
+    return std::min(rows(), columns()) / grid;
   }
 };
 

@@ -83,6 +83,49 @@ void check_outer(const MethodSetup& setup, Conflicts& out) {
       *wire.name, print_duration(o.full_rank_steps));
 }
 
+void check_adapters(const MethodOptions& o, Conflicts& out) {
+  const auto refuse = [&](bool given, const char* key, const char* reason) {
+    conflict_if(given, out, {key, "method.remainder", "method.name"}, "{}", reason);
+  };
+  refuse(
+      o.warmup_steps.value > 0, "method.warmup_steps",
+      "with method.remainder freeze the weights are adapted from the first step on; expected 0");
+  refuse(
+      o.full_rank_steps.value > 0, "method.full_rank_steps",
+      "with method.remainder freeze there are no dense steps; expected 0");
+  refuse(
+      o.anneal_steps.value > 0, "method.anneal_steps",
+      "the rank of an adapter stays; expected 0 with method.remainder freeze");
+  refuse(
+      !o.cut_first, "method.cut_first",
+      "an adapter has its rank from the start; expected true with method.remainder freeze");
+  refuse(
+      o.keep_variance, "method.keep_variance",
+      "a frozen remainder keeps the weight as it is; expected false with method.remainder freeze");
+  refuse(
+      linalg::is_global(o.rank), "method.rank.rule",
+      "a budget of stored parameters has no meaning for adapters; expected fixed, ratio, energy or "
+      "sigma with method.remainder freeze");
+  conflict_if(
+      o.start == AdapterStart::Zero && linalg::kind_of(o.rank).needs == linalg::RankNeeds::Values,
+      out, {"method.rank.rule", "method.start", "method.name"},
+      "an adapter that begins as zero has no singular values; expected fixed or ratio");
+  conflict_if(
+      o.alpha > 0 && o.start != AdapterStart::Zero, out,
+      {"method.alpha", "method.start", "method.name"},
+      "the product of an adapter that begins with the weight's singular values counts once; "
+      "expected 0, or method.start zero");
+  conflict_if(
+      o.roles == Roles::Alternate && o.trains == Trains::Both, out,
+      {"method.roles", "method.trains", "method.name"},
+      "a group that trains both factors has no other one to turn to; expected fixed, or "
+      "method.trains one");
+  conflict_if(
+      o.roles == Roles::Alternate && o.sync == SyncMode::Full, out,
+      {"method.roles", "method.sync", "method.name"},
+      "expected fixed, or method.sync only-learned, with-stale or only-b");
+}
+
 void check_ab(const MethodSetup& setup, const StatedLength& length, Conflicts& out) {
   const MethodOptions& o = setup.options;
   try {
@@ -108,6 +151,9 @@ void check_ab(const MethodSetup& setup, const StatedLength& length, Conflicts& o
       "expected 0 where method.rank.rule is {}, which has no ratio to "
       "anneal, got {}",
       linalg::kind_of(o.rank).name, print_duration(o.anneal_steps));
+  if (adapts(o)) {
+    check_adapters(o, out);
+  }
   check_full_phase(setup, out);
   check_outer(setup, out);
 }
@@ -166,12 +212,16 @@ std::string ab_plan_text(const MethodSetup& setup, const RunLength& run) {
   const PhasePlan plan = make_phase_plan(setup.options, run);
   return row("groups",
              groups_text(
-                 make_groups(setup.options, setup.workers), setup.options.trains == Trains::Both)) +
+                 make_groups(setup.options, setup.workers), setup.options.trains == Trains::Both) +
+                 (setup.options.roles == Roles::Alternate
+                      ? "; after each synchronization, the other factor"
+                      : "")) +
          row("phases",
              formatted(
                  "{}; every {} steps, a synchronization{}{}",
-                 plan.warmup > 0 ? formatted("{} dense steps, then AB", plan.warmup)
-                                 : "AB from the first step on",
+                 plan.warmup > 0         ? formatted("{} dense steps, then AB", plan.warmup)
+                 : adapts(setup.options) ? "adapters from the first step on"
+                                         : "AB from the first step on",
                  plan.interval,
                  plan.full_rank > 0 ? formatted(" and {} dense steps", plan.full_rank) : "",
                  setup.options.cut_first ? ""

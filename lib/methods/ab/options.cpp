@@ -66,6 +66,25 @@ void add_ab_fields(Fields& f, MethodOptions& o) {
       "keep_dense", o.keep_dense,
       "layers that are never factored, names or globs; default: the "
       "model's own choice");
+  f.texts("only", o.only, "names or globs of the only layers that are factored; []: all");
+  f.choice<Remainder>(
+      "remainder", o.remainder, {{"drop", Remainder::Drop}, {"freeze", Remainder::Freeze}},
+      "what becomes of what the factors do not hold of a weight; freeze: it stays, and is "
+      "not trained, so that the factors are an adapter of the weight");
+  f.choice<AdapterStart>(
+       "start", o.start, {{"svd", AdapterStart::Svd}, {"zero", AdapterStart::Zero}},
+       "an adapter's first factors: the weight's largest singular values, as in PiSSA, or a "
+       "product of zero, as in LoRA")
+      .of({"freeze"}, "remainder");
+  f.number(
+       "alpha", o.alpha, between(0, kLargest),
+       "LoRA's alpha: with start zero, an adapter's product counts alpha / rank times; 0: once")
+      .of({"freeze"}, "remainder");
+  f.choice<Roles>(
+       "roles", o.roles, {{"fixed", Roles::Fixed}, {"alternate", Roles::Alternate}},
+       "which factor a group trains; alternate: after each synchronization the other one; "
+       "with sync only-b, all groups train B and A in turn, as in RoLoRA")
+      .of({"freeze"}, "remainder");
   f.number(
       "dense_share", o.dense_share, from_to_below(0, 1),
       "the smallest of all other layers, which together have at most this "

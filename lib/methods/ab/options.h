@@ -34,6 +34,19 @@ enum class RampKind { None, Linear, Reference };
 // What becomes of a factor's moments in a decomposition.
 enum class FactorMoments { Zero, Carry };
 
+// What becomes of what a decomposition cuts from a weight: Drop leaves the factors' product, Freeze
+// keeps all else as a frozen remainder, so that the factors are an adapter (nn/weight.h).
+enum class Remainder { Drop, Freeze };
+
+// What an adapter begins with: the largest singular values of the weight (PiSSA, arXiv 2404.02948),
+// or a product of zero (LoRA, 2106.09685).
+enum class AdapterStart { Svd, Zero };
+
+// Which factors groups train in the course of a run: always the same, or, after each
+// synchronization, the others; with SyncMode::OnlyB, all groups train B and A in turn (RoLoRA,
+// arXiv 2409.02346).
+enum class Roles { Fixed, Alternate };
+
 // How the dense (FULL) phases of AB-training average their gradients.
 struct FullPhaseOptions {
   compress::ReducerOptions reducer = {.name = {}};  // none: the run's
@@ -52,6 +65,11 @@ struct AbOptions {
   std::optional<Duration> rebound_steps;  // none: auto
   FactorMoments moments = FactorMoments::Zero;
   std::vector<std::string> keep_dense = {"default"};  // globs, or default
+  std::vector<std::string> only;                      // globs of what is factored; empty: all
+  Remainder remainder = Remainder::Drop;
+  AdapterStart start = AdapterStart::Svd;
+  double alpha = 0;  // of start zero: the product counts alpha / rank times; 0: once
+  Roles roles = Roles::Fixed;
   double dense_share = 0;                             // of the parameters of the other layers
   linalg::RankRule rank;
   Duration anneal_steps;   // after the warm-up; 0: every cut is at rank.ratio
@@ -64,6 +82,15 @@ struct AbOptions {
 
 // What method.blocks: auto stands for.
 constexpr std::int64_t kAutoBlocks = 8;
+
+inline bool adapts(const AbOptions& options) {
+  return options.remainder == Remainder::Freeze;
+}
+
+// Whether synchronizations leave bases and ranks as they are from the first AB phase on.
+inline bool keeps_bases(const AbOptions& options) {
+  return adapts(options) && options.sync != SyncMode::Full;
+}
 
 // Whether all groups train the same factors.
 inline bool has_one_role(const AbOptions& options) {

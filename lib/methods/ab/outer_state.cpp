@@ -10,7 +10,9 @@
 namespace abtrain::methods {
 
 OuterState::OuterState(const MethodOptions& options)
-    : step_(outer_step_of(options)), both_(options.trains == Trains::Both) {
+    : step_(outer_step_of(options)),
+      in_place_(options.trains == Trains::Both || keeps_bases(options)),
+      one_role_(has_one_role(options)) {
   const compress::ReducerOptions& wire = options.outer.wire;
   if (!wire.name) {
     dtype_ = wire.dtype.value_or(at::kFloat);
@@ -94,7 +96,7 @@ void OuterState::archive(
   }
   if (keeps_residual_) {
     archive.tensor("outer.residual", factor_residual, owner, own);
-    if (both_) {
+    if (in_place_) {
       archive.tensor("outer.dense_residual", dense_residual, owner, dense);
     }
   }

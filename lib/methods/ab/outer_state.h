@@ -36,16 +36,18 @@ class OuterState {
     return format_;
   }
   // Whether a synchronization with what follows it sends the changes of dense
-  // parameters as codes: where groups train both factors and the AB phase goes on.
+  // parameters as codes: where groups train both factors, or the same one of adapters, and the AB
+  // phase goes on.
   bool codes_dense(Event after) const {
-    return both_ && format_ &&
+    return in_place_ && one_role_ && format_ &&
            (after == Event::AverageFactors || after == Event::SynchronizeAndDecompose);
   }
   // Whether such a synchronization averages the moments of dense parameters of this kind.
   // Those of MomentKind::Other, such as Muon's second buffer, hold nothing of matrices.
   bool averages(optim::MomentKind kind, Event after) const {
     return after != Event::AverageFactors && after != Event::None &&
-           !(both_ && after == Event::SynchronizeAndDecompose && kind == optim::MomentKind::Other);
+           !(in_place_ && after == Event::SynchronizeAndDecompose &&
+             kind == optim::MomentKind::Other);
   }
   // Sends `change`, and what earlier calls left in `residual`, one of those below, as codes
   // of format(): exchange.mean_changes(). What these leave out is kept there.
@@ -73,7 +75,8 @@ class OuterState {
 
  private:
   OuterStep step_;
-  bool both_;  // groups train both factors
+  bool in_place_;  // most synchronizations average the factors
+  bool one_role_;
   at::ScalarType dtype_;
   std::optional<ops::WireFormat> format_;
   bool keeps_residual_ = false;

@@ -76,7 +76,7 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
   if (is_share(options.full_rank_steps)) {
     plan.full_rank = std::min(std::max<std::int64_t>(1, plan.full_rank), plan.interval - 1);
   }
-  plan.averages = options.trains == Trains::Both && plan.full_rank == 0;
+  plan.averages = (options.trains == Trains::Both || keeps_bases(options)) && plan.full_rank == 0;
   ABT_CHECK(
       plan.interval >= 1, Config, "method.sync_every: expected at least 1 step; got {}",
       plan.interval);
@@ -89,6 +89,7 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
 
 linalg::RankRule rule_after(const MethodOptions& options, const PhasePlan& plan, std::int64_t t) {
   linalg::RankRule rule = options.rank;
+  rule.always = adapts(options);
   const std::int64_t done = t - plan.warmup;
   if (done < plan.anneal) {
     const double x =

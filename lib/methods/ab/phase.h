@@ -8,7 +8,7 @@
 //   t >  W, in FULL, u % S == D    decompose, AB
 // Where groups train both factors and D == 0, only some syncs decompose: of those
 // up to the end of the annealing up to kAveragedCuts, evenly spread, the last one
-// among them. The others average the factors.
+// among them. The others average the factors. So do the syncs of adapters, but for sync: full.
 #pragma once
 
 #include <cstdint>

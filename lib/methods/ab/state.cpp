@@ -49,9 +49,9 @@ void read_cuts(const nlohmann::ordered_json& list, std::vector<AbLayer>& layers)
     const nn::Weight& w = layer.weight();
     const std::int64_t first = layer.cut.first_rank;
     ABT_CHECK(
-        first >= 0 && first <= w.n(), DamagedData,
+        first >= 0 && first <= w.largest_rank(), DamagedData,
         "the checkpoint's first rank of layer '{}': expected 0 to {}, got {}", layer.named.layer,
-        w.n(), first);
+        w.largest_rank(), first);
   }
 }
 
@@ -73,14 +73,69 @@ void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     nn::Weight& w = factorable_[i].weight();
     ABT_CHECK(
-        ranks[i] >= 0 && ranks[i] <= w.n() && ranks[i] % w.grid() == 0, DamagedData,
+        ranks[i] >= 0 && ranks[i] <= w.largest_rank() && ranks[i] % w.grid() == 0, DamagedData,
         "the checkpoint's rank of layer '{}': expected 0 to {} in steps of {}, got {}",
-        factorable_[i].named.layer, w.n(), w.grid(), ranks[i]);
+        factorable_[i].named.layer, w.largest_rank(), w.grid(), ranks[i]);
     const at::TensorOptions options =
         (w.is_factored() ? w.inner : w.dense).options().requires_grad(false);
     if (ranks[i] > 0 || w.is_factored()) {
       w.set_empty(ranks[i], options);
     }
+  }
+}
+
+// The first factors of adapters, without which their remainders cannot be made again.
+void AbTraining::archive_starts(state::Archive& archive) {
+  const at::NoGradGuard no_grad;
+  // model.adapter brings other ones.
+  const bool by_svd = context_.options.start == AdapterStart::Svd &&
+                      (archive.is_loading() || factorable_.front().weight().start.a.defined());
+  const std::vector<nn::Factor> both = {nn::Factor::A, nn::Factor::B};
+  const auto first_rank = [](const AbLayer& layer) { return layer.cut.first_rank; };
+  std::int64_t numel = 0;
+  for (const nn::Factor which : both) {
+    numel += factor_numel(factorable_, which, first_rank);
+  }
+  at::Tensor flat;
+  const auto for_each = [&](const auto& body) {
+    std::int64_t offset = 0;
+    for (AbLayer& layer : factorable_) {
+      for (const nn::Factor which : both) {
+        body(layer, which, offset);
+        offset += layer.weight().factor_numel(which, layer.cut.first_rank);
+      }
+    }
+  };
+  const auto part = [](auto& pair, nn::Factor which) -> auto& {
+    return which == nn::Factor::A ? pair.a : pair.b;
+  };
+  if (by_svd && !archive.is_loading()) {
+    flat = at::empty({numel}, trained_.values().options());
+    for_each([&](AbLayer& layer, nn::Factor which, std::int64_t offset) {
+      nn::Weight& w = layer.weight();
+      nn::view_at(flat, offset, w.stored_sizes(which, layer.cut.first_rank))
+          .copy_(w.to_stored(which, part(w.start, which)));
+    });
+  }
+  if (context_.options.start == AdapterStart::Svd) {
+    archive.tensor("adapter.start", flat, state::Owner::Replicas, numel);
+  }
+  const bool is_fresh = !factorable_.front().weight().rest.defined();
+  if (!archive.is_loading() || !is_fresh) {
+    return;
+  }
+  ABT_CHECK(
+      !by_svd || flat.defined(), DamagedData, "the checkpoint lacks the adapter's first factors");
+  if (by_svd) {
+    flat = flat.to(factorable_.front().weight().dense.device());
+    for_each([&](AbLayer& layer, nn::Factor which, std::int64_t offset) {
+      part(layer.factors, which) =
+          layer.matrix_at(flat, offset, which, layer.cut.first_rank).clone();
+    });
+  }
+  freeze_remainders();
+  for (AbLayer& layer : factorable_) {
+    layer.factors = {};
   }
 }
 
@@ -107,6 +162,14 @@ void AbTraining::archive(state::Archive& archive) {
     ABT_CHECK(
         phase_ == Phase::Ab || std::ranges::count(ranks, 0) == std::ssize(ranks), DamagedData,
         "the checkpoint has factored layers in the full phase");
+    if (context_.options.roles == Roles::Alternate) {
+      own_ = {role == "A" ? nn::Factor::A : nn::Factor::B};
+    }
+  }
+  if (adapts(context_.options) && phase_ == Phase::Ab) {
+    archive_starts(archive);
+  }
+  if (archive.is_loading()) {
     shape_weights(ranks);
     build_blocks();
   }
@@ -118,6 +181,15 @@ void AbTraining::archive(state::Archive& archive) {
   outer_.archive(
       archive, own_numel_, trained_.numel() - own_numel_, numel_of(nn::Factor::A),
       numel_of(nn::Factor::B));
+  if (context_.options.roles == Roles::Alternate) {
+    if (archive.is_loading()) {
+      waiting_ = {};
+    }
+    const std::int64_t other = numel_of(trains(nn::Factor::A) ? nn::Factor::B : nn::Factor::A);
+    archive.tensor("waiting.moments", waiting_.moments, owner, trained_.moment_count() * other);
+    archive.tensor("waiting.steps", waiting_.steps, owner, own_count_);
+    archive.tensor("waiting.residual", waiting_.residual, owner, other);
+  }
   if (archive.is_loading()) {
     bind_reductions();  // the block's tensors may have moved
   }
@@ -189,6 +261,7 @@ void AbTraining::merge_roles(std::span<state::State> of_a, std::span<state::Stat
 
 void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   const at::NoGradGuard no_grad;
+  own_ = role_after(t);
   const bool was_ab = text_of(old.front(), "ab.phase") == name_of(Phase::Ab);
   // What the timeline has after t steps.
   const Timeline::Last last = timeline_.last_event(t);
@@ -208,6 +281,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     const auto rest = std::ranges::stable_partition(
         old, [](state::State& state) { return text_of(state, "ab.role") != "A"; });
     merge_roles({rest.begin(), rest.end()}, {old.begin(), rest.begin()});
+    waiting_ = {};
   }
   if (in_place) {
     own_start_.copy_(trained_.values().narrow(0, 0, own_numel_));
@@ -215,6 +289,12 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     switched_at_ = std::min(switched_at_, t);
     averaged_at_ = t;
     bind_reductions();  // its residuals belonged to other workers
+    return;
+  }
+  if (was_ab && keeps_bases(context_.options)) {
+    keep_products();
+    switched_at_ = std::min(switched_at_, t);
+    averaged_at_ = t;
     return;
   }
   switched_at_ = last.at;

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 
@@ -12,6 +13,9 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "linalg/spectrum.h"
 #include "methods/ab/ab.h"
 #include "methods/average.h"
 
@@ -66,13 +70,120 @@ void AbTraining::synchronize(std::int64_t t, Event after) {
 void AbTraining::average_factors(std::int64_t t) {
   const at::NoGradGuard no_grad;
   Stopwatch watch;
-  const FlatFactors change = merged_changes(comm::Purpose::Sync, true);
+  FlatFactors change = merged_changes(comm::Purpose::Sync, true);
   average_dense(Event::AverageFactors);
-  own_start_.add_(at::cat({change.a, change.b}));
+  if (context_.options.sync == SyncMode::WithStale) {  // as in merge_factors()
+    change = {change.a * 0.5, change.b * 0.5};
+  }
+  if (own_.size() == 2) {
+    own_start_.add_(at::cat({change.a, change.b}));
+  } else {
+    own_start_.add_(trains(nn::Factor::A) ? change.a : change.b);
+    const at::Tensor& other = trains(nn::Factor::A) ? change.b : change.a;
+    if (other.defined()) {
+      frozen_.values().add_(other);
+    }
+  }
   trained_.values().narrow(0, 0, own_numel_).copy_(own_start_);
   dense_start_.copy_(dense_part(trained_.values()));
   averaged_at_ = t;
+  if (context_.options.roles == Roles::Alternate) {
+    swap_roles();
+  }
   context_.observer.synchronized(t, name_of(context_.options.sync), watch.seconds());
+}
+
+void AbTraining::swap_roles() {
+  const bool carries = context_.options.moments == FactorMoments::Carry;
+  const auto own_moments = [&] {
+    return trained_.moments()
+        .view({trained_.moment_count(), trained_.numel()})
+        .narrow(1, 0, own_numel_);
+  };
+  const auto own_steps = [&] { return trained_.step_counts().narrow(0, 0, own_count_); };
+  Waiting waiting = {own_moments().clone(), own_steps().clone(), outer_.factor_residual};
+  std::swap(waiting, waiting_);
+  own_ = {trains(nn::Factor::A) ? nn::Factor::B : nn::Factor::A};
+  build_blocks();
+  outer_.factor_residual = waiting.residual;
+  if (carries && waiting.moments.defined()) {
+    own_moments().copy_(waiting.moments.view_as(own_moments()));
+    own_steps().copy_(waiting.steps);
+  }
+}
+
+std::int64_t AbTraining::first_rank(const AbLayer& layer, bool rounds) const {
+  const nn::Weight& w = layer.weight();
+  linalg::RankRule rule = rule_after(planned_, make_phase_plan(planned_, context_.length), 0);
+  if (!rounds) {
+    rule.multiple = 1;
+  }
+  return linalg::choose_rank(
+             rule, linalg::flat_spectrum(
+                       layer.cut.name, std::max(w.m(), w.n()), w.largest_rank(), w.grid()))
+      .rank;
+}
+
+void AbTraining::take_factors() {
+  for (const nn::NamedWeight& w : context_.model.weights()) {
+    const auto own = std::ranges::find(
+        factorable_, w.weight, [](const AbLayer& layer) { return &layer.weight(); });
+    const bool is_own = own != factorable_.end();
+    ABT_CHECK(
+        w.weight->is_factored() == is_own, Config,
+        "model.adapter: the adapter {} '{}', but method.only and method.keep_dense {} it",
+        is_own ? "lacks" : "adapts", w.layer, is_own ? "take" : "leave out");
+    if (!is_own) {
+      continue;
+    }
+    ABT_CHECK(
+        linalg::kind_of(context_.options.rank).needs == linalg::RankNeeds::Shape &&
+            first_rank(*own, false) == w.weight->rank(),
+        Config, "method.rank: expected the rank of the adapter's '{}', {}; rule fixed gives it",
+        w.layer, w.weight->rank());
+    own->factors = w.weight->pair();
+    own->cut.rank = w.weight->rank();
+    own->cut.energy = 0;
+  }
+}
+
+void AbTraining::draw_factors() {
+  std::uint32_t place = 0;
+  for (AbLayer& layer : factorable_) {
+    nn::Weight& w = layer.weight();
+    const std::int64_t rank = first_rank(layer, true);
+    const at::TensorOptions options = w.dense.options().requires_grad(false);
+    const at::Tensor inner = at::empty(w.stored_sizes(nn::Factor::A, rank));
+    nn::draw(
+        inner, nn::uniform_by_fan_in(w.in_features()).weight,
+        Random(context_.seed, RandomPurpose::Adapters, place++));
+    layer.factors = {
+        w.to_matrix(nn::Factor::A, inner.to(options.device())),
+        w.to_matrix(nn::Factor::B, at::zeros(w.stored_sizes(nn::Factor::B, rank), options))};
+    layer.cut.rank = rank;
+    layer.cut.energy = 0;
+  }
+}
+
+void AbTraining::freeze_remainders() {
+  const MethodOptions& options = context_.options;
+  for (AbLayer& layer : factorable_) {
+    nn::Weight& w = layer.weight();
+    const at::ScalarType type = context_.model.precision().type;
+    if (w.rest.defined()) {  // model.adapter
+      w.rest = context_.model.shared().get(
+          layer.named.name, w.rest.device(), [&] { return w.rest.to(type); });
+      continue;
+    }
+    const bool by_svd = options.start == AdapterStart::Svd;
+    w.start = by_svd ? layer.factors : linalg::LowRankPair();
+    w.scale =
+        !by_svd && options.alpha > 0 ? options.alpha / static_cast<double>(layer.cut.rank) : 1;
+    w.rest = context_.model.shared().get(layer.named.name, w.dense.device(), [&] {
+      const at::Tensor dense = w.dense.detach();
+      return (by_svd ? dense - w.from_matrix(at::matmul(w.start.a, w.start.b)) : dense).to(type);
+    });
+  }
 }
 
 void AbTraining::enter_full() {
@@ -86,10 +197,12 @@ void AbTraining::enter_full() {
 
 void AbTraining::decompose(std::int64_t t) {
   const at::NoGradGuard no_grad;
-  const bool carries = context_.options.moments == FactorMoments::Carry;
+  // Adapters have no moments before their first factors.
+  const bool carries = context_.options.moments == FactorMoments::Carry &&
+                       !(phase_ == Phase::Full && adapts(context_.options));
   CutOptions how = {
       rule_after(planned_, make_phase_plan(planned_, context_.length), t), cuts(),
-      context_.model.dense_parameters()};
+      context_.model.dense_parameters() - context_.model.frozen_parameters()};
   for (AbLayer& layer : factorable_) {
     how.other_parameters -= layer.weight().numel();
     layer.old_rank = layer.rank();
@@ -104,14 +217,25 @@ void AbTraining::decompose(std::int64_t t) {
     // The running statistics differ between workers up to here.
     average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
   }
-  decompose_layers(factorable_, how, context_.world, svd_stream_, [&](double s) {
-    context_.observer.add_svd_seconds(s);
-  });
+  if (phase_ == Phase::Full && nn::is_adapted(context_.model)) {
+    take_factors();
+  } else if (
+      phase_ == Phase::Full && adapts(context_.options) &&
+      context_.options.start == AdapterStart::Zero) {
+    draw_factors();
+  } else {
+    decompose_layers(factorable_, how, context_.world, svd_stream_, [&](double s) {
+      context_.observer.add_svd_seconds(s);
+    });
+  }
   if (phase_ == Phase::Full) {
     reduction_.release();
     trained_.drop_gradients();  // the factors get memory of their own
   }
   outer_.change_basis(own_, factorable_);
+  if (phase_ == Phase::Full && adapts(context_.options)) {
+    freeze_remainders();
+  }
   const double seconds = watch.seconds();
   for (AbLayer& layer : factorable_) {
     LayerRank& cut = layer.cut;
@@ -225,6 +349,7 @@ void AbTraining::build_blocks() {
       own_numel_ += w.factor_numel(which, w.rank());
     }
   }
+  own_count_ = std::ssize(own);
   std::ranges::move(dense_parameters(context_.model), std::back_inserter(own));
   const optim::ParameterBlock old = std::move(trained_);
   trained_ = optim::ParameterBlock(own, true, context_.optimizer.moments());

@@ -204,11 +204,10 @@ linalg::LowRankPair merge_factors(
   const auto& [da, db] = change;
   switch (mode) {
     case SyncMode::OnlyLearned:
-      return {start.a + da, start.b + db};
+    case SyncMode::OnlyB:
+      return {da.defined() ? start.a + da : start.a, db.defined() ? start.b + db : start.b};
     case SyncMode::WithStale:
       return {start.a + da * 0.5, start.b + db * 0.5};
-    case SyncMode::OnlyB:
-      return {start.a, start.b + db};
     case SyncMode::Full:
       break;
   }

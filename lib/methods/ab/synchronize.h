@@ -83,7 +83,7 @@ class FactorExchange {
 
 // One layer's merged weight as a product: rank r, or 2r in mode `full`.
 // `start`: the factors A0, B0 at the last decomposition. `change`: their mean
-// changes; that of A is undefined in mode only-b.
+// changes; in mode only-b that of the factor that nobody trained is undefined.
 linalg::LowRankPair merge_factors(
     SyncMode mode, const linalg::LowRankPair& start, const linalg::LowRankPair& change);
 

@@ -28,7 +28,7 @@ class Planner {
  public:
   Planner(
       const MethodSetup& setup, const Timeline& timeline, ModelSizes sizes, int rank,
-      const StepTraffic& beside)
+      const StepTraffic& beside, bool swapped = false)
       : setup_(setup),
         timeline_(timeline),
         beside_(beside),
@@ -37,7 +37,8 @@ class Planner {
         groups_(make_groups(setup.options, setup.workers)),
         group_{groups_.group_size, rank % groups_.group_size},
         both_(setup.options.trains == Trains::Both),
-        trains_a_(groups_.role_of(rank) == comm::Role::A),
+        swapped_(swapped),
+        trains_a_((groups_.role_of(rank) == comm::Role::A) != swapped),
         full_options_(setup.options.full_phase.reducer.or_else(setup.reducer)),
         full_(full_options_, sizes_.dense, world_),
         inside_(setup.reducer, trains_a_ ? sizes_.a : sizes_.b, group_),
@@ -123,7 +124,7 @@ class Planner {
       return FactorExchange::bytes_sent(groups_, world_.rank, a, b, form);
     };
     const auto factors = [&](const auto& form) {
-      return sent(both_ ? 0 : a_, both_ ? own_ : b_, form);
+      return both_ ? sent(0, own_, form) : swapped_ ? sent(b_, a_, form) : sent(a_, b_, form);
     };
     // Gradients stands for all kinds that are kept.
     const int moments =
@@ -140,6 +141,9 @@ class Planner {
   // `factor`: of the products of factored layers, rank over the factors' rank; 0: all layers
   // are dense.
   std::int64_t gathered(std::int64_t factor, const ModelSizes& next) const {
+    if (factor == 0 && adapts(setup_.options) && setup_.options.start == AdapterStart::Zero) {
+      return 0;
+    }
     std::vector<LayerShape> shapes;
     for (const LayerShape& l : sizes_.layers) {
       shapes.push_back({l.m, l.n, factor * l.rank, l.grid});
@@ -160,6 +164,7 @@ class Planner {
   const comm::Groups groups_;
   const compress::Member group_;
   const bool both_;
+  const bool swapped_;  // groups train the other factor than at first
   const bool trains_a_;
   const compress::ReducerOptions& full_options_;  // of dense steps
   const compress::ExchangePlan full_;             // of gradients: dense
@@ -170,11 +175,10 @@ class Planner {
   std::int64_t dense_;    // parameters that are dense in the AB phase
 };
 
-// The bytes of a run whose ranks change from one decomposition to the next, until they are
-// those of `last`.
-std::int64_t annealed_total(
-    const MethodOptions& options, const PhasePlan& phases, const Timeline& timeline,
-    const Planner& last, const std::function<Planner(double ratio)>& at_ratio) {
+// Calls `body` with each occurrence of each stretch, in order: the step at which it begins, and the
+// stretch.
+void for_occurrences(
+    const Timeline& timeline, const std::function<void(std::int64_t, const Stretch&)>& body) {
   std::vector<std::pair<std::int64_t, const Stretch*>> occurrences;
   for (const Stretch& s : timeline.stretches) {
     for (std::int64_t k = 0; k < s.times; ++k) {
@@ -182,19 +186,42 @@ std::int64_t annealed_total(
     }
   }
   std::ranges::stable_sort(occurrences, {}, &std::pair<std::int64_t, const Stretch*>::first);
+  for (const auto& [first, s] : occurrences) {
+    body(first, *s);
+  }
+}
+
+// The bytes of a run whose ranks change from one decomposition to the next, until they are
+// those of `last`.
+std::int64_t annealed_total(
+    const MethodOptions& options, const PhasePlan& phases, const Timeline& timeline,
+    const Planner& last, const std::function<Planner(double ratio)>& at_ratio) {
   std::int64_t total = 0;
   std::deque<Planner> earlier;
   const Planner* now = &last;  // before the first decomposition, ranks do not matter
-  for (const auto& [first, s] : occurrences) {
+  for_occurrences(timeline, [&](std::int64_t first, const Stretch& s) {
     const Planner* next = now;
     // The end of the run may decompose too.
-    if (s->after != Event::Synchronize && s->after != Event::AverageFactors) {
-      const double ratio = rule_after(options, phases, first + s->steps).ratio;
+    if (s.after != Event::Synchronize && s.after != Event::AverageFactors) {
+      const double ratio = rule_after(options, phases, first + s.steps).ratio;
       next = ratio == options.rank.ratio ? &last : &earlier.emplace_back(at_ratio(ratio));
     }
-    total += now->steps(*s, first) + now->after(*s, *next);
+    total += now->steps(s, first) + now->after(s, *next);
     now = next;
-  }
+  });
+  return total;
+}
+
+// The bytes of a run whose groups train the other factor after each synchronization.
+std::int64_t alternating_total(
+    const Timeline& timeline, const Planner& first_roles, const Planner& swapped_roles) {
+  std::int64_t total = 0;
+  bool swapped = false;
+  for_occurrences(timeline, [&](std::int64_t first, const Stretch& s) {
+    const Planner& now = swapped ? swapped_roles : first_roles;
+    total += now.steps(s, first) + now.after(s, now);
+    swapped = swapped != (s.after == Event::AverageFactors);
+  });
   return total;
 }
 
@@ -211,6 +238,11 @@ TrafficPlan ab_traffic(
     plan.total = annealed_total(setup.options, phases, timeline, planner, [&](double ratio) {
       return Planner(setup, timeline, sizes.at_ratio(ratio), rank, beside);
     });
+    return plan;
+  }
+  if (setup.options.roles == Roles::Alternate) {
+    plan.total = alternating_total(
+        timeline, planner, Planner(setup, timeline, sizes, rank, beside, /*swapped=*/true));
     return plan;
   }
   for (const Stretch& s : timeline.stretches) {
