@@ -21,8 +21,7 @@ Command add_export(CLI::App& parser) {
       .add_option(
           "-o,--output", args->output,
           "the safetensors file to write, or the folder of an adapter (an older one is replaced); "
-          "-: "
-          "standard output")
+          "-: standard output")
       ->required()
       ->type_name("FILE");
   add_force(command, args->force);

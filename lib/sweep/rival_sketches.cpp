@@ -63,10 +63,11 @@ Sets ddp_muon(const RunOptions& o) {
   return joined({ddp(o), muon(o)});
 }
 
+const Sets kTwoBits = {"method.outer.wire.name=int2", "method.outer.wire.error_decay=0.95"};
+
 // Changes in two bits; `inside` is the optimizer of each worker.
 Sets two_bits(const Sets& inside) {
-  return joined(
-      {outer("20"), inside, {"method.outer.wire.name=int2", "method.outer.wire.error_decay=0.95"}});
+  return joined({outer("20"), inside, kTwoBits});
 }
 
 Sets muloco(const RunOptions& o) {
@@ -94,8 +95,7 @@ Sets ab_recipe(const RunOptions& o) {
        o.optimizer.name == "muon" ? Sets{} : muon(o, "factors")});
 }
 
-// Of the configured adapters, those that all workers train alike or each by itself. LoRA's own
-// start and Adam, whatever is configured.
+// The configured adapters, but with LoRA's start and AdamW.
 Sets lora(const RunOptions& o, const char* trains, const char* sync) {
   return joined(
       {{"method.name=ab", "method.remainder=freeze", "method.start=zero", "method.roles=fixed",
@@ -116,8 +116,8 @@ Sets lora_each(const RunOptions& o, const char* trains, const char* sync) {
 Sets coded(const Sets& sets) {
   return joined(
       {sets,
-       {"method.outer.name=nesterov", "method.outer.lr=0.7", "method.outer.momentum=0.5",
-        "method.outer.wire.name=int2", "method.outer.wire.error_decay=0.95"}});
+       {"method.outer.name=nesterov", "method.outer.lr=0.7", "method.outer.momentum=0.5"},
+       kTwoBits});
 }
 
 std::vector<RivalSketch> tuning_sketches() {

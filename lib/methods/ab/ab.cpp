@@ -232,13 +232,18 @@ std::vector<nn::Factor> AbTraining::role_after(std::int64_t t) const {
   return trained_factors(context_.options, groups_.role_of(context_.world.rank()), swaps % 2 == 1);
 }
 
-void AbTraining::set_products(const FlatFactors& mean_change) {
+FlatFactors AbTraining::start_factors() {
   FlatFactors start = own_factors(own_start_);
   for (at::Tensor* factor : {&start.a, &start.b}) {
     if (!factor->defined()) {
       *factor = frozen_.values();
     }
   }
+  return start;
+}
+
+void AbTraining::set_products(const FlatFactors& mean_change) {
+  const FlatFactors start = start_factors();
   std::int64_t a = 0;
   std::int64_t b = 0;
   for (AbLayer& layer : factorable_) {

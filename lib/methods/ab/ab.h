@@ -57,6 +57,8 @@ class AbTraining : public Method {
   FlatFactors own_factors(const at::Tensor& flat) const;
   // The dense part of a flat buffer like trained_.values(), the k-th in `flat`.
   at::Tensor dense_part(const at::Tensor& flat, int k = 0);
+  // All factors as they were at the last switch or averaging; views.
+  FlatFactors start_factors();
   // That of the values, then of each buffer of moments; views.
   std::vector<at::Tensor> dense_parts();
 

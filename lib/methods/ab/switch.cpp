@@ -70,19 +70,15 @@ void AbTraining::synchronize(std::int64_t t, Event after) {
 void AbTraining::average_factors(std::int64_t t) {
   const at::NoGradGuard no_grad;
   Stopwatch watch;
-  FlatFactors change = merged_changes(comm::Purpose::Sync, true);
+  const FlatFactors change = merged_changes(comm::Purpose::Sync, true);
   average_dense(Event::AverageFactors);
-  if (context_.options.sync == SyncMode::WithStale) {  // as in merge_factors()
-    change = {change.a * 0.5, change.b * 0.5};
-  }
+  const FlatFactors now = merge_factors(context_.options.sync, start_factors(), change);
   if (own_.size() == 2) {
-    own_start_.add_(at::cat({change.a, change.b}));
+    own_start_.copy_(at::cat({now.a, now.b}));
   } else {
-    own_start_.add_(trains(nn::Factor::A) ? change.a : change.b);
-    const at::Tensor& other = trains(nn::Factor::A) ? change.b : change.a;
-    if (other.defined()) {
-      frozen_.values().add_(other);
-    }
+    const bool of_a = trains(nn::Factor::A);
+    own_start_.copy_(of_a ? now.a : now.b);
+    frozen_.values().copy_(of_a ? now.b : now.a);
   }
   trained_.values().narrow(0, 0, own_numel_).copy_(own_start_);
   dense_start_.copy_(dense_part(trained_.values()));
