@@ -3,7 +3,8 @@ as tables.
 
     abtrain.save_model(model, images, "my.pt2")
     small, width = abtrain.match_size(make, 50_000)   # a smaller model to compare it with
-    model.load_state_dict(abtrain.load_weights("small.safetensors"))
+    model = abtrain.load_model(model, "small.safetensors")            # stays factored
+    model.load_state_dict(abtrain.load_weights("small.safetensors"))  # multiplied out
     metrics, summary = abtrain.load_run("runs/fashion_mnist_mlp")
     abtrain.save_arrays("flowers", x, y)          # data: {name: arrays, root: flowers}
 
@@ -14,7 +15,8 @@ import os
 import pathlib
 import typing
 
-__all__ = ["Run", "load_run", "load_weights", "match_size", "save_arrays", "save_model"]
+__all__ = ["Run", "load_model", "load_run", "load_weights", "match_size", "save_arrays",
+           "save_model"]
 
 
 def save_model(module, example, path, overwrite=False, any_length=False):
@@ -71,41 +73,29 @@ def load_weights(path):
     that abtrain has stored as NAME.A and NAME.B are multiplied out, and the zeros of
     NAME.indices and NAME.values are filled in; other files, and other tensors, are
     returned as they are. Raises ValueError for the file of a run whose base is frozen."""
-    import torch
-    from safetensors import safe_open
+    from . import _factors
 
-    with safe_open(path, "pt") as file:
-        weights = {key: file.get_tensor(key) for key in file.keys()}
-        about = file.metadata() or {}
-    if "base" in about:
-        raise ValueError(
-            f"{path} holds only what a run has trained, and not the base that it began with; "
-            "expected what `abtrain export RUN --form merged` or `--form adapter` writes"
-        )
-    for key in about:
-        if key.startswith("shape:"):
-            name = key.removeprefix("shape:")
-            shape = [int(size) for size in about[key].split(",")]
-            if name + ".indices" in weights:
-                values = weights.pop(name + ".values")
-                dense = torch.zeros(shape, dtype=values.dtype)
-                dense.view(-1)[weights.pop(name + ".indices").long()] = values
-                weights[name] = dense
-                continue
-            a, b = weights.pop(name + ".A"), weights.pop(name + ".B")
-            if a.dim() == 3:  # in a grid of k x k blocks
-                k = len(a)
-                product = torch.einsum(
-                    "bmcs,cbsn->bmcn",
-                    a.float().unflatten(2, (k, -1)),
-                    b.float().unflatten(1, (k, -1)),
-                ).flatten(2).flatten(0, 1)
-            else:
-                product = a.float() @ b.float()
-            # The factors are those of the transposed weight where that is the taller one.
-            product = product if len(product) == shape[0] else product.T
-            weights[name] = product.reshape(shape).to(a.dtype)
-    return weights
+    tensors, _ = _factors.read(path)
+    return {name: value.product() if isinstance(value, _factors.Factors) else value
+            for name, value in tensors.items()}
+
+
+def load_model(module, path):
+    """Loads a model file that abtrain has written into a torch.nn.Module with the same names, and
+    returns the module: layers whose weights are factored in the file become pairs of plain layers,
+    as in
+
+        model = abtrain.load_model(timm.create_model("resnet18", num_classes=10), "model.safetensors")
+
+    A Linear, or a Conv1D of transformers, becomes two Linear; a convolution one to r channels and
+    one of 1 x 1 from there; in a grid of blocks both are grouped; an Embedding one of r features
+    and a matrix. Other factored parameters, such as those of nn.MultiheadAttention, are multiplied
+    out in each call. Tied weights stay tied. The module is changed in place; only where it is
+    itself such a layer, a new one is returned. Raises ValueError, and has changed nothing, where
+    names or shapes of the file and the module differ."""
+    from . import _load_model
+
+    return _load_model.load_model(module, path)
 
 
 class Run(typing.NamedTuple):

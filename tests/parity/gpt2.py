@@ -6,18 +6,19 @@
                                 batch, its logits and the gradients of its loss
     gpt2.py check FOLDER        FOLDER/ours.safetensors has the tensors that were made
                                 and no other, so that it loads strictly
-    gpt2.py decomposed FOLDER   the logits of FOLDER/cut.safetensors, read by the
-                                loader of docs/weights.md
+    gpt2.py decomposed FOLDER   the logits of FOLDER/cut.safetensors, read by
+                                abtrain.load_weights
 """
 import pathlib
-import re
 import sys
 
 import torch
 from safetensors.torch import load_file, save_file
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python"))
+import abtrain
+
 MASKS = (".attn.bias", ".attn.masked_bias")  # no parameters
-PAGE = pathlib.Path(__file__).parents[2] / "docs/weights.md"
 
 
 def model_of():
@@ -78,18 +79,9 @@ def check(folder):
     print(f"{len(ours)} tensors agree")
 
 
-def page_loader():
-    """The loader that docs/weights.md gives its readers."""
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    text, = (b for b in blocks if "def load_weights" in b)
-    names = {}
-    exec(text, names)
-    return names["load_weights"]
-
-
 def decomposed(folder):
     model = model_of()
-    weights = bare(page_loader()(str(folder / "cut.safetensors")))
+    weights = bare(abtrain.load_weights(folder / "cut.safetensors"))
     model.transformer.load_state_dict(
         {k: v for k, v in weights.items() if not k.endswith(MASKS)}, strict=True)
     tokens = load_file(folder / "batch.safetensors")["tokens"]

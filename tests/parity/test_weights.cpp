@@ -21,7 +21,7 @@ struct Exported {
 
 class ExportedWeights : public ::testing::TestWithParam<Exported> {};
 
-TEST_P(ExportedWeights, LoadStrictlyMergedAndByTheReadmesLoader) {
+TEST_P(ExportedWeights, LoadStrictlyMergedAndByLoadWeights) {
   const at::NoGradGuard no_grad;
   const TempFolder folder;
   config::RunOptions options;

@@ -1,5 +1,5 @@
-"""`abtrain decompose` and `export` beside PyTorch, their files read by the loader
-of docs/weights.md.
+"""`abtrain decompose` and `export` beside PyTorch, their files read by
+abtrain.load_weights.
 
     weights.py decompose PROGRAM MODEL    weights of a torchvision model: random and
                                           with flat spectra; of a small trained
@@ -19,10 +19,10 @@ import torch
 import torchvision
 from safetensors.torch import load_file, save_file
 
-from gpt2 import page_loader
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python"))
+from abtrain import load_weights
 
 TOLERANCE = 1e-5
-load_weights = page_loader()
 
 
 def matrix(tensor):
