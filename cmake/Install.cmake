@@ -1,5 +1,5 @@
 # Installs a program that runs from its prefix: bin/abtrain, lib/abtrain (its plug-ins),
-# share/abtrain/{configs,slurm,scripts}, and shell completion. LibTorch
+# share/abtrain/{configs,slurm,scripts,python}, and shell completion. LibTorch
 # stays in its wheel, whose folder is in the run path.
 include(GNUInstallDirs)
 if(NOT ABTRAIN_STATIC)
@@ -17,6 +17,10 @@ install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/abtrain/configs)
 install(DIRECTORY slurm/ DESTINATION ${CMAKE_INSTALL_DATADIR}/abtrain/slurm USE_SOURCE_PERMISSIONS)
 install(PROGRAMS scripts/restart.sh scripts/pass_signals.sh
   DESTINATION ${CMAKE_INSTALL_DATADIR}/abtrain/scripts)
+if(NOT SKBUILD)  # a wheel has the package itself
+  install(DIRECTORY python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/abtrain/python
+    PATTERN __pycache__ EXCLUDE)
+endif()
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # The files for shells, which the program itself prints. Left out with a
 # sanitizer. They are made at install time, so that only the program needs to be built

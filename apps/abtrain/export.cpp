@@ -5,23 +5,51 @@
 #include <iostream>
 #include <memory>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "base/output.h"
 #include "base/text.h"
 #include "choice_option.h"
 #include "configuration.h"
+#include "python.h"
+#include "temporary_folder.h"
 
 namespace abtrain::app {
 
+namespace {
+
+struct ExportArgs : weights::ExportOptions {
+  bool with_normalization = false;
+};
+
+bool is_program(const std::string& output) {
+  return output.ends_with(".pt2") || output.ends_with(".onnx");
+}
+
+// PyTorch's own exporters write programs; both are Python.
+int export_program(const config::RunOptions& run, const ExportArgs& args) {
+  const TemporaryFolder folder(make_temporary_folder());
+  weights::record_run(run, args, folder.path());
+  std::vector<std::string> arguments = {folder.path()};
+  if (args.with_normalization) {
+    arguments.emplace_back("--with-normalization");
+  }
+  arguments.insert(arguments.end(), {"--", args.output});
+  return run_python_module("abtrain._export", arguments);
+}
+
+}  // namespace
+
 Command add_export(CLI::App& parser) {
-  auto args = std::make_shared<weights::ExportOptions>();
-  CLI::App& command =
-      *parser.add_subcommand("export", "write the model of a run for PyTorch: factored or merged");
+  auto args = std::make_shared<ExportArgs>();
+  CLI::App& command = *parser.add_subcommand(
+      "export", "write the model of a run for PyTorch or ONNX: factored or merged");
   add_run_options(command, args->model);
   command
       .add_option(
           "-o,--output", args->output,
           "the safetensors file to write, or the folder of an adapter (an older one is replaced); "
-          "-: standard output")
+          "-: standard output; FILE.pt2, FILE.onnx: a program for PyTorch or ONNX, by Python")
       ->required()
       ->type_name("FILE");
   add_force(command, args->force);
@@ -33,6 +61,9 @@ Command add_export(CLI::App& parser) {
        {"adapter", ExportForm::Adapter}},
       "factored: x.weight.A and .B (default); merged: dense weights, for "
       "load_state_dict; adapter: a folder for PEFT, of a run with method.remainder freeze");
+  command.add_flag(
+      "--with-normalization", args->with_normalization,
+      "a program takes pixels of 0 to 255 and normalizes them itself");
   add_choice<nn::TensorNames>(
       command, "--names", args->names,
       {{"timm", nn::TensorNames::Timm}, {"torchvision", nn::TensorNames::Torchvision}},
@@ -42,9 +73,16 @@ Command add_export(CLI::App& parser) {
       "Examples:\n"
       "  abtrain export runs/my -o my.safetensors --form merged\n"
       "  abtrain export runs/my -o small.safetensors --dtype bf16\n"
+      "  abtrain export runs/my -o my.onnx --with-normalization\n"
       "  abtrain export runs/tuned -o my_adapter --form adapter\n");
   return {&command, [args] {
             const ChosenRun run = choose_model(args->model);
+            if (is_program(args->output)) {
+              return export_program(run.options, *args);
+            }
+            ABT_CHECK(
+                !args->with_normalization, Usage,
+                "--with-normalization goes with -o FILE.pt2 or -o FILE.onnx");
             const std::string report = weights::export_run(run.options, *args);
             if (is_standard_output(args->output)) {
               std::cerr << printable(report, "\n");

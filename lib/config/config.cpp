@@ -316,4 +316,35 @@ std::string to_yaml(const RunOptions& options) {
   return abtrain::to_yaml(fields_of(copy));
 }
 
+std::string network_yaml(const RunOptions& options) {
+  const auto name_only = [](std::optional<std::string> path) {
+    return path ? std::optional(std::filesystem::path(*path).filename().string()) : path;
+  };
+  nn::ModelOptions model = options.model;
+  model.file = name_only(model.file);
+  const nn::ModelOptions untrained;
+  model.init = untrained.init;
+  model.weights = untrained.weights;
+  model.adapter = untrained.adapter;
+  model.fresh = untrained.fresh;
+  model.frozen = untrained.frozen;
+  data::DataOptions data = options.data;
+  const data::DataOptions unread;
+  data.batch_size = unread.batch_size;
+  data.augment = unread.augment;
+  data.erase = unread.erase;
+  data.validation = unread.validation;
+  data.shards = unread.shards;
+  data.prefetch = unread.prefetch;
+  data.on_device = unread.on_device;
+  data.decode_threads = unread.decode_threads;
+  data.max_damaged = unread.max_damaged;
+  data.test = unread.test;
+  data.root = data.root ? std::optional<std::string>(".") : std::nullopt;
+  Fields fields;
+  fields.section("data", data::fields_of(data), "");
+  fields.section("model", nn::fields_of(model), "");
+  return abtrain::to_yaml(fields);
+}
+
 }  // namespace abtrain::config

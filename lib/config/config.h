@@ -66,4 +66,9 @@ std::vector<std::string> config_folders(const std::string& program);
 // Every key, as YAML that parses back to equal options.
 std::string to_yaml(const RunOptions& options);
 
+// The sections `model` and `data` as far as they make a trained network and its inputs, for its
+// file: not where the run began, how it read data, or in which folders. A model.file is named
+// without its folder, and `data.root` is the current folder where the data set has no other.
+std::string network_yaml(const RunOptions& options);
+
 }  // namespace abtrain::config

@@ -1,6 +1,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/silu.h>
 
@@ -60,8 +61,8 @@ std::unique_ptr<Layer> gpt_block(
     mlp->add("", std::make_unique<Gated>(features, inside.mlp));
   } else {
     mlp->add("c_fc", normal_linear(features, inside.mlp));
-    mlp->add("", std::make_unique<Function>([](const at::Tensor& x, const Pass&) {
-               return gelu_tanh(x);
+    mlp->add("", std::make_unique<Function>([](const at::Tensor& x, const Pass& pass) {
+               return pass.plain ? at::gelu(x, "tanh") : gelu_tanh(x);
              }));
   }
   mlp->add("c_proj", normal_linear(inside.mlp, features, true, end));

@@ -83,6 +83,8 @@ struct Pass {
   // train, and running statistics go this share of the way to the batch's.
   double statistics_share = 0;
   Precision precision = {};
+  // Computes in fp32, by PyTorch's operators alone (nn/recording.h).
+  bool plain = false;
 };
 
 class Layer {

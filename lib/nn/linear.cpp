@@ -1,8 +1,10 @@
 #include "nn/linear.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/einsum.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/zeros.h>
 
@@ -38,15 +40,36 @@ at::ScalarType type_of(
       thin);
 }
 
-// Whether a pass applies the weight as one matrix; a tape takes factors one by one.
+// Whether a pass applies the weight as one matrix; tapes and recordings take factors one by one.
 bool applies_whole(const Weight& weight, const Pass& pass, std::int64_t positions) {
-  return !weight.is_factored() ||
-         (pass.tape == nullptr && !weight.rest.defined() && weight.product_is_cheaper(positions));
+  return !weight.is_factored() || (pass.tape == nullptr && !pass.plain && !weight.rest.defined() &&
+                                   weight.product_is_cheaper(positions));
+}
+
+// grouped_linear() and exchange_groups() by PyTorch's operators.
+at::Tensor plain_linear(
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+    std::int64_t groups) {
+  if (groups == 1) {
+    return at::linear(input, weight, bias);
+  }
+  const at::Tensor y = at::einsum(
+                           "...gi,goi->...go",
+                           {input.unflatten(-1, {groups, -1}), weight.unflatten(0, {groups, -1})})
+                           .flatten(-2);
+  return bias.defined() ? y + bias : y;
+}
+at::Tensor plain_exchange(const at::Tensor& input, std::int64_t dimension, std::int64_t groups) {
+  return groups == 1 ? input
+                     : input.unflatten(dimension, {groups, groups, -1})
+                           .transpose(dimension, dimension + 1)
+                           .flatten(dimension, dimension + 2);
 }
 
 at::Tensor convolve(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const Window& window,
-    at::ScalarType type, Tape* tape) {
+    at::ScalarType type, const Pass& pass) {
+  Tape* const tape = pass.tape;
   at::Tensor x = cast(input, type);
   const std::int64_t kernel_height = weight.size(2);
   const std::int64_t kernel_width = weight.size(3);
@@ -58,7 +81,8 @@ at::Tensor convolve(
       // the same result, with 1/49 of the work for a kernel of 7 x 7.
       const at::Tensor pixels = x.flatten(1);
       const at::Tensor sum = weight.sum({2, 3});
-      const at::Tensor output = window.groups > 1
+      const at::Tensor output = pass.plain ? plain_linear(pixels, sum, bias, window.groups)
+                                : window.groups > 1
                                     ? grouped_linear(pixels, sum, bias, window.groups, type)
                                     : at::linear(pixels, cast(sum, type), cast(bias, type));
       if (tape != nullptr) {
@@ -102,13 +126,20 @@ at::Tensor convolve(
 // Applies the factors of a convolution one after the other.
 at::Tensor convolve_factors(
     const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Window& window,
-    at::ScalarType type, Tape* tape) {
+    at::ScalarType type, const Pass& pass) {
+  Tape* const tape = pass.tape;
   const std::int64_t grid = weight.grid();
   Window inside = window;
   inside.groups = grid;
+  if (pass.plain) {
+    return at::conv2d(
+        plain_exchange(convolve(input, weight.inner, {}, inside, type, pass), 1, grid),
+        weight.outer.unsqueeze(2).unsqueeze(3), bias, at::IntArrayRef({1, 1}),
+        at::IntArrayRef({0, 0}), at::IntArrayRef({1, 1}), grid);
+  }
   // The outer factor is a 1x1 convolution, which in channels-last memory is a
   // matrix product over the channels.
-  at::Tensor inner = convolve(input, weight.inner, {}, inside, type, tape).permute({0, 2, 3, 1});
+  at::Tensor inner = convolve(input, weight.inner, {}, inside, type, pass).permute({0, 2, 3, 1});
   if (grid > 1) {
     inner = exchange_groups(inner, grid);
   }
@@ -137,6 +168,14 @@ at::Tensor apply_linear(
     return linear(input, weight.merged(), bias, type, pass.tape);
   }
   const std::int64_t grid = weight.grid();
+  if (pass.plain) {
+    const at::Tensor inner =
+        plain_exchange(plain_linear(input, weight.inner, {}, grid), input.dim() - 1, grid);
+    return weight.rest.defined() ? at::add(
+                                       at::linear(input, weight.rest, bias),
+                                       plain_linear(inner, weight.outer, {}, grid), weight.scale)
+                                 : plain_linear(inner, weight.outer, bias, grid);
+  }
   if ((grid > 1 || weight.rest.defined()) && pass.tape == nullptr) {
     return factored_linear(
         input, {weight.inner, weight.outer, weight.rest, weight.scale, grid}, bias, type);
@@ -164,13 +203,13 @@ at::Tensor apply_conv(
   const Precision precision = {pass.precision.type, pass.precision.least.value_or(kPaysFrom)};
   const at::ScalarType type = type_of(weight, precision, pixels, false);
   if (applies_whole(weight, pass, pixels)) {
-    return convolve(input, weight.merged(), bias, window, type, pass.tape);
+    return convolve(input, weight.merged(), bias, window, type, pass);
   }
   if (!weight.rest.defined()) {
-    return convolve_factors(weight, bias, input, window, type, pass.tape);
+    return convolve_factors(weight, bias, input, window, type, pass);
   }
-  const at::Tensor y = convolve(input, weight.rest, bias, window, type, pass.tape);
-  return at::add(y, convolve_factors(weight, {}, input, window, type, pass.tape), weight.scale);
+  const at::Tensor y = convolve(input, weight.rest, bias, window, type, pass);
+  return at::add(y, convolve_factors(weight, {}, input, window, type, pass), weight.scale);
 }
 
 namespace {

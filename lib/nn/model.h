@@ -43,6 +43,10 @@ class Model {
   at::Tensor forward(const at::Tensor& inputs, bool training, Tape* tape = nullptr) {
     return architecture_.layers->forward(inputs, {training, generator_, tape, 0, precision_});
   }
+  // An evaluation in fp32 by PyTorch's operators alone (nn/recording.h).
+  at::Tensor forward_plain(const at::Tensor& inputs) {
+    return architecture_.layers->forward(inputs, {.plain = true});
+  }
   // Sets the precision of all later passes; initially fp32.
   void compute_in(const Precision& precision) {
     precision_ = precision;

@@ -25,11 +25,11 @@ class Branch : public Sequential {
 
 }  // namespace
 
-at::Tensor Attention::turned(const at::Tensor& x) {
+at::Tensor Attention::turned(const at::Tensor& x, bool anew) {
   const std::int64_t tokens = x.size(2);
   const std::int64_t half = x.size(3) / 2;
   const auto type = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  if (!cos_.defined() || cos_.size(0) != tokens || cos_.device() != x.device() ||
+  if (anew || !cos_.defined() || cos_.size(0) != tokens || cos_.device() != x.device() ||
       cos_.scalar_type() != type) {
     constexpr double kBase = 10000;
     const auto exact = x.options().dtype(at::kDouble);
@@ -56,8 +56,8 @@ at::Tensor Attention::forward(const at::Tensor& input, const Pass& pass) {
     x = x.view({input.size(0), input.size(1), heads_, x.size(2) / heads_}).transpose(1, 2);
   }
   if (rotary_) {
-    qkv[0] = turned(qkv[0]);
-    qkv[1] = turned(qkv[1]);
+    qkv[0] = turned(qkv[0], pass.plain);
+    qkv[1] = turned(qkv[1], pass.plain);
   }
   const at::Tensor mixed =
       at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, /*dropout_p=*/0, causal_);

@@ -23,8 +23,8 @@ class Attention : public Sequential {
  private:
   // Turns the pairs (i, i + d/2) of a head's d features by the angle position *
   // 10000^(-2i/d) (Su et al. 2021). In fp32 where `x`, B x heads x tokens x d,
-  // has fewer bits.
-  at::Tensor turned(const at::Tensor& x);
+  // has fewer bits. If `anew`, by no angle of an earlier call.
+  at::Tensor turned(const at::Tensor& x, bool anew);
 
   std::int64_t heads_;
   bool causal_, rotary_;

@@ -5,6 +5,8 @@
 #include "base/machine_text.h"
 #include "base/mapped.h"
 #include "base/text.h"
+#include "config/config.h"
+#include "data/dataset.h"
 #include "train/build_info.h"
 
 namespace abtrain::train {
@@ -24,6 +26,7 @@ weights::About about_model(
       {"version", "abtrain " + version_line()},
       {"model", options.model.name},
       {"data", options.data.name}};
+  about[weights::kConfigEntry] = config::network_yaml(options);
   if (!model_file.empty()) {
     about["model_file"] = model_file;
   }
@@ -44,6 +47,9 @@ weights::About about_model(
   } else {
     about["mean"] = list_of(dataset.mean);
     about["std"] = list_of(dataset.std);
+    if (std::holds_alternative<data::FloatImages>(dataset.test)) {
+      about["normalization"] = "of numbers, not of pixels";
+    }
   }
   return about;
 }

@@ -3,10 +3,13 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "base/scalars.h"
 #include "config/run_length.h"
 #include "data/dataset.h"
+#include "nn/recording.h"
 #include "weights/adapter.h"
 #include "weights/initial_model.h"
 #include "weights/model_file.h"
@@ -71,6 +74,9 @@ std::string change_of_model_file(const std::string& before, const config::RunOpt
 
 std::unique_ptr<nn::Model> model_of_run(
     const config::RunOptions& options, const data::ExampleShape& shape, const std::string& path) {
+  if (path == options.model.file) {  // a program, which brings its own weights
+    return make_initial_model(options, shape);
+  }
   const About about = about_of(path);
   const auto hash = about.find("model_file");
   const std::string change = hash == about.end() ? "" : change_of_model_file(hash->second, options);
@@ -119,6 +125,39 @@ std::string export_run(const config::RunOptions& configured, const ExportOptions
       model->file_form().library.empty() ? nn::name_of(form.names) : model->file_form().library,
       options.dtype, with_commas(stored), with_commas(dense),
       human_bytes(static_cast<double>(bytes)));
+}
+
+void record_run(
+    const config::RunOptions& configured, const ExportOptions& options, const std::string& folder) {
+  const std::string path = options.model.path();
+  ABT_CHECK(
+      options.form != ExportForm::Adapter && !options.names && options.dtype == "fp32", Usage,
+      "-o {}: a program has the names of the run's own model and computes in fp32; leave out "
+      "--names, --dtype and --form adapter",
+      options.output);
+  const auto matches = [](const std::string&) { return false; };
+  check_replaceable(options.output, {"-o", "an empty file", matches}, options.force);
+  const data::ExampleShape shape = shape_of_run(configured, path);
+  const auto model = model_of_run(configured, shape, path);
+  const std::int64_t dense = model->dense_parameters();
+  if (options.form == ExportForm::Merged) {
+    for (const nn::NamedWeight& w : model->weights()) {
+      w.weight->set_dense(w.weight->merged());
+    }
+  }
+  nn::Recording recording = nn::record(*model, shape);
+  About about = about_of(path);
+  about.erase(kBaseEntry);  // the program has it
+  about.erase(kConstantsEntry);
+  recording.graph["about"] = about;
+  recording.graph["name"] = options.model.name.empty() ? path : options.model.name;
+  recording.graph["parameters"] = dense;
+  atomic_write(folder + "/graph.json", recording.graph.dump());
+  std::vector<state::NamedTensor> tensors;
+  for (const auto& [name, tensor] : recording.tensors) {
+    tensors.push_back({name, tensor.contiguous()});
+  }
+  state::write_safetensors(folder + "/tensors.safetensors", tensors, {});
 }
 
 }  // namespace abtrain::weights

@@ -33,7 +33,8 @@ struct ExportOptions {
 // taken from the model, the file `path`: the folder may be on another machine.
 data::ExampleShape shape_of_run(const config::RunOptions& options, const std::string& path);
 
-// The model of a run with the weights of the file `path`. Throws as load_model(), and Error(Config)
+// The model of a run with the weights of the file `path`, or with its own if that is model.file.
+// Throws as load_model(), and Error(Config)
 // if model.file is no longer the one that was trained.
 std::unique_ptr<nn::Model> model_of_run(
     const config::RunOptions& options, const data::ExampleShape& shape, const std::string& path);
@@ -44,5 +45,11 @@ std::unique_ptr<nn::Model> model_of_run(
 // number is beyond the dtype; Usage if check_output() (weights/weight_files.h)
 // refuses the output; Io.
 std::string export_run(const config::RunOptions& configured, const ExportOptions& options);
+
+// Writes what the Python module turns into a program for PyTorch or ONNX: graph.json
+// (nn/recording.h, with the entries "about", "name", and "parameters" of the dense model) and
+// tensors.safetensors, in the folder. The output of `options` is only checked.
+void record_run(
+    const config::RunOptions& configured, const ExportOptions& options, const std::string& folder);
 
 }  // namespace abtrain::weights

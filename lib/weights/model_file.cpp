@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "linalg/grid.h"
+#include "nn/exported/archive.h"
 #include "state/safetensors.h"
 #include "weights/stored_weight.h"
 
@@ -279,6 +280,17 @@ std::string RunModel::path() const {
 }
 
 About about_of(const std::string& path) {
+  if (path.ends_with(".pt2")) {
+    const nn::ExportArchive program(path);
+    JsonProblem problem;
+    const std::string text = program.extra("abtrain.json");
+    const nlohmann::ordered_json entries = parse_json(text.empty() ? "{}" : text, problem);
+    program.check(
+        entries.is_object() &&
+            std::ranges::all_of(entries, [](const auto& entry) { return entry.is_string(); }),
+        "extra/abtrain.json: expected an object of texts");
+    return entries.get<About>();
+  }
   About about = state::SafetensorsFile(path).metadata();
   std::erase_if(about, [](const auto& entry) {
     return entry.first == "format" || entry.first.starts_with("shape:") ||

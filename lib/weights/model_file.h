@@ -35,7 +35,11 @@ inline constexpr const char* kBesideEntry = "beside:";
 // Further metadata entries that describe the model, such as "mean"
 // (docs/weights.md).
 using About = std::map<std::string, std::string>;
-// The entries of a file that do not describe its format.
+inline constexpr const char* kConfigEntry = "config";  // config::network_yaml()
+// As JSON, the names of what never changed in training and the file lacks.
+inline constexpr const char* kConstantsEntry = "constants";
+// The entries of a model file, or of a program that `abtrain export` has written (.pt2), that do
+// not describe its format.
 About about_of(const std::string& path);
 // The names of the classes, a JSON list, or only their number; 0 if the entries have neither.
 nlohmann::ordered_json classes_in(const About& about);

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
+#include "base/mapped.h"
 #include "state/safetensors.h"
 #include "weights/model_file.h"
 #include "weights/stored_weight.h"
@@ -53,6 +55,12 @@ class Store {
     const bool lacks_base = !model.base().empty() && !form.merged;
     if (lacks_base) {
       metadata_[kBaseEntry] = model.base();
+    }
+    const auto& constants = model.file_form().constants;
+    metadata_.erase(kConstantsEntry);
+    if (!form.merged && !constants.empty()) {
+      metadata_[kConstantsEntry] =
+          nlohmann::ordered_json(mapped(constants, &nn::FileForm::Constant::name)).dump();
     }
     const auto comes_apart = [&](const std::string& name) {
       apart_.insert(nn::layer_of(model.file_form().part(name).whole));

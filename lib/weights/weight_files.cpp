@@ -118,9 +118,9 @@ void check_output(const std::string& path, const std::vector<std::string>& input
   const std::string ending = fs::path(path).extension();
   ABT_CHECK(
       ending.empty() || lower_case(ending) == ".safetensors", Usage,
-      "-o: '{}' ends in {}, but models are written as safetensors files, with factors or as dense "
-      "weights, and in no other format; expected a name that ends in .safetensors, which "
-      "safetensors.torch.load_file and abtrain.load_weights read",
+      "-o: '{}' ends in {}; expected a name that ends in .safetensors, for weights that "
+      "abtrain.load_model and safetensors.torch.load_file read, or from `abtrain export` a program "
+      "that ends in .pt2 or .onnx",
       path, ending);
   const fs::path place = find_output(path).path;
   ABT_CHECK(

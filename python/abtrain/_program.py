@@ -36,6 +36,7 @@ def main():
                       "with CUDA; install the torch 2.11.0 of PyPI, or a wheel of abtrain that "
                       "`scripts/wheel.sh --cpu` built", file=sys.stderr)
                 return 78
+    os.environ.setdefault("ABTRAIN_PYTHON", sys.executable)
     if site != beside:
         folders = [torch, *sorted(glob.glob(os.path.join(site, "nvidia", "*", "lib")))]
         before = os.environ.get("LD_LIBRARY_PATH")

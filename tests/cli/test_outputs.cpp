@@ -86,7 +86,7 @@ TEST_F(CliOutput, ModelsOfRunsAreReplacedByForceAlone) {
 // PyTorch's torch.load would not read it.
 TEST_F(CliOutput, ANameOfAnotherFormatIsRefused) {
   for (const std::size_t i : {0, 1}) {
-    for (const char* name : {"m.pt", "m.onnx", "m.SAFETENSOR"}) {
+    for (const char* name : {"m.pt", "m.ONNX", "m.SAFETENSOR"}) {
       expect_exit(
           2, commands()[i] + "'" + folder_.file(name) + "'",
           {std::string("/") + name + "' ends in .", "expected a name that ends in .safetensors"});

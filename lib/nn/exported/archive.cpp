@@ -132,6 +132,11 @@ std::string ExportArchive::text(const std::string& record) const {
   return {static_cast<const char*>(data.get()), size};
 }
 
+std::string ExportArchive::extra(const std::string& name) const {
+  const std::string record = "extra/" + name;
+  return file_->hasRecord(record) ? text(record) : "";
+}
+
 ordered_json ExportArchive::json(const std::string& record) const {
   JsonProblem problem;
   ordered_json parsed = parse_json(text(record), problem);

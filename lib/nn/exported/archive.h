@@ -41,6 +41,8 @@ class ExportArchive {
   const nlohmann::ordered_json& program() const {
     return program_;
   }
+  // A text that was saved with the program, as `extra_files`; "" if there is none of this name.
+  std::string extra(const std::string& name) const;
   // By the names that the graph's signature uses. Throws Error(DamagedData) for an unknown one.
   const Entry& entry(const std::string& name) const;
   // All names of the tensor that has this one, in the order of the state dict: tied parameters

@@ -205,6 +205,9 @@ class Exported : public Layer {
     if (!wanted.empty()) {
       wanted[0] = input.size(0);
     }
+    if (wanted.size() == 3) {  // a label for each token, of which an input may have fewer
+      wanted[1] = input.size(1);
+    }
     const bool is_dense = result.defined() && result.layout() == at::kStrided;
     const GraphSizes found =
         is_dense ? GraphSizes(result.sizes().begin(), result.sizes().end()) : GraphSizes();
@@ -375,7 +378,9 @@ Architecture exported(const ModelOptions& options, const data::ExampleShape& sha
   ABT_CHECK(
       options.file, Config,
       "model.file: expected the .pt2 file of the model, as abtrain.save_model() writes it");
-  auto layers = std::make_unique<Exported>(*options.file, shape.sizes);
+  const bool is_text = shape.context > 0;  // which may have fewer tokens than the data set's rows
+  auto layers = std::make_unique<Exported>(
+      *options.file, is_text ? std::vector<std::int64_t>() : shape.sizes);
   layers->expect_result(check_shape(*options.file, layers->graph(), shape));
   const std::vector<std::string> keep_dense = layers->keep_dense();
   const FileForm form = layers->file_form();

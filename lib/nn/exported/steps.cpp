@@ -2,6 +2,7 @@
 
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -342,8 +343,10 @@ Step make_step(const GraphNode& node, bool copies, const std::string& path) {
   }
   if (node.target == "aten::gelu" && node.arguments.at(1).constant.isString() &&
       node.arguments[1].constant.toStringRef() == "tanh") {
-    return compute(
-        node, [=](const Frame& frame) { return c10::IValue(gelu_tanh(frame.tensor_of(first))); });
+    return compute(node, [=](const Frame& frame) {
+      const at::Tensor& x = frame.tensor_of(first);
+      return c10::IValue(frame.pass.plain ? at::gelu(x, "tanh") : gelu_tanh(x));
+    });
   }
   if (node.target.starts_with("aten::dropout") ||
       node.target.starts_with("aten::feature_dropout")) {
