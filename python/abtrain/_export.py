@@ -254,9 +254,8 @@ def write_onnx(module, graph, normalizes, path):
         module, (example,), dynamo=True, dynamic_shapes=(dynamic,), input_names=[name],
         output_names=["outputs"], verbose=False)
     model = program.model_proto
-    for key, value in graph["about"].items():
-        onnx.helper.set_model_props(
-            model, {one.key: one.value for one in model.metadata_props} | {key: value})
+    own = {one.key: one.value for one in model.metadata_props}
+    onnx.helper.set_model_props(model, own | graph["about"])
     onnx.save(model, path)
 
 

@@ -86,7 +86,7 @@ class _Product(nn.Module):
 def load_model(module, path):
     tensors, about = _factors.read(path)
     places = _places(module)
-    plan = _matched(places, _state(module), tensors, json.loads(about.get("constants", "[]")), path)
+    plan = _matched(_state(module), tensors, json.loads(about.get("constants", "[]")), path)
     shared = {}  # parameters, by the first name of their tensor, their role and their shape
     is_factored = lambda name: isinstance(plan[name][1], _factors.Factors)
     for name in sorted(plan, key=is_factored):  # a pair takes over its layer's bias
@@ -117,25 +117,25 @@ def _places(module):
             if child is not None:
                 parents.setdefault(child, []).append((parent, child_name))
     names, places = {}, {}
-    for prefix, owner in module.named_modules():
-        for attribute, tensor in [*owner._parameters.items(), *owner._buffers.items()]:
-            if tensor is not None and attribute not in owner._non_persistent_buffers_set:
-                name = names.setdefault(id(tensor), f"{prefix}.{attribute}".lstrip("."))
-                places.setdefault(name, []).append((owner, attribute, parents[owner]))
+    for name, tensor, owner, attribute in _state(module):
+        first = names.setdefault(id(tensor), name)
+        place = (owner, attribute, parents[owner])
+        if place not in places.setdefault(first, []):  # a module may have several names
+            places[first].append(place)
     return places
 
 
-def _matched(places, state, tensors, constants, path):
+def _matched(state, tensors, constants, path):
     """{first name: (tensor of the module, value of the file)}. `constants`: what the file lacks,
     because the module has it. Raises ValueError for the first tensor that does not fit."""
     problems = []
     plan, known = {}, set()
     names = {}
-    for name, tensor in state:
+    for name, tensor, _, _ in state:
         names.setdefault(id(tensor), []).append((name, tensor))
     for group in names.values():
         tensor = group[0][1]
-        first = next(name for name, _ in group if name in places)
+        first = group[0][0]
         found = [name for name, _ in group if name in tensors]
         known.update(found)
         if not found:
@@ -178,11 +178,12 @@ def _place(name):
 
 
 def _state(module):
-    """Names and tensors of the state dict; tied ones under all their names."""
+    """Names and tensors of the state dict, tied ones under all their names, with the modules that
+    have them and under which attribute."""
     for prefix, owner in module.named_modules(remove_duplicate=False):
         for attribute, tensor in [*owner._parameters.items(), *owner._buffers.items()]:
             if tensor is not None and attribute not in owner._non_persistent_buffers_set:
-                yield f"{prefix}.{attribute}".lstrip("."), tensor
+                yield f"{prefix}.{attribute}".lstrip("."), tensor, owner, attribute
 
 
 def _assign(owners, tensor, value):
