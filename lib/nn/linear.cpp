@@ -40,7 +40,7 @@ at::ScalarType type_of(
       thin);
 }
 
-// Whether a pass applies the weight as one matrix; tapes and recordings take factors one by one.
+// Whether a pass applies the weight as one matrix. Tapes and recordings apply the factors in turn.
 bool applies_whole(const Weight& weight, const Pass& pass, std::int64_t positions) {
   return !weight.is_factored() || (pass.tape == nullptr && !pass.plain && !weight.rest.defined() &&
                                    weight.product_is_cheaper(positions));

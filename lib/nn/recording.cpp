@@ -25,7 +25,7 @@ using nlohmann::ordered_json;
 // The numbers of a tensor's values in a pass, by its identity.
 class Numbering {
  public:
-  // Of a tensor that no operator has returned, `unknown` is called first.
+  // Returns the tensor's number; for a tensor without one, what `unknown` returns.
   std::int64_t of(const at::Tensor& tensor, const auto& unknown) {
     const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
     return found != numbers_.end() ? found->second : unknown(tensor);
@@ -292,7 +292,7 @@ ordered_json formula(const std::vector<Recorded>& passes, const std::vector<std:
   return b == 0 && t == 0 && bt == 0 ? ordered_json(c) : ordered_json({c, b, t, bt});
 }
 
-// The same tree in all passes, in whose place of integers that differ formulas come.
+// Returns the tree that all passes share. Integers that differ between passes become formulas.
 ordered_json merged(const std::vector<Recorded>& passes, const std::vector<ordered_json>& trees) {
   const ordered_json& first = trees[0];
   const bool alike = std::ranges::all_of(trees, [&](const ordered_json& tree) {

@@ -34,8 +34,7 @@ struct ExportOptions {
 data::ExampleShape shape_of_run(const config::RunOptions& options, const std::string& path);
 
 // The model of a run with the weights of the file `path`, or with its own if that is model.file.
-// Throws as load_model(), and Error(Config)
-// if model.file is no longer the one that was trained.
+// Throws as load_model(), and Error(Config) if model.file is no longer the one that was trained.
 std::unique_ptr<nn::Model> model_of_run(
     const config::RunOptions& options, const data::ExampleShape& shape, const std::string& path);
 
