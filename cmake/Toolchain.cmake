@@ -62,6 +62,9 @@ target_compile_options(abtrain_flags INTERFACE
 if(ABTRAIN_STRICT)
   target_compile_options(abtrain_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror>")
 endif()
+# All forms of a kernel have the same bits, on every processor: a product and a sum become one
+# operation only where the source says fma.
+target_compile_options(abtrain_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 to 14 give false warnings about std::string's operator+ (GCC bug 105651).
   target_compile_options(abtrain_flags INTERFACE

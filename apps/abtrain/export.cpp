@@ -26,8 +26,8 @@ bool is_program(const std::string& output) {
   return output.ends_with(".pt2") || output.ends_with(".onnx");
 }
 
-// PyTorch's own exporters write programs; both are Python.
-int export_program(const config::RunOptions& run, const ExportArgs& args) {
+// PyTorch's own exporters write programs; both are Python, which removes the folder.
+[[noreturn]] void export_program(const config::RunOptions& run, const ExportArgs& args) {
   const TemporaryFolder folder(make_temporary_folder());
   weights::record_run(run, args, folder.path());
   std::vector<std::string> arguments = {folder.path()};
@@ -35,7 +35,7 @@ int export_program(const config::RunOptions& run, const ExportArgs& args) {
     arguments.emplace_back("--with-normalization");
   }
   arguments.insert(arguments.end(), {"--", args.output});
-  return run_python_module("abtrain._export", arguments);
+  become_python_module("abtrain._export", arguments);
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ Command add_export(CLI::App& parser) {
   return {&command, [args] {
             const ChosenRun run = choose_model(args->model);
             if (is_program(args->output)) {
-              return export_program(run.options, *args);
+              export_program(run.options, *args);
             }
             ABT_CHECK(
                 !args->with_normalization, Usage,

@@ -2,8 +2,7 @@
 
 #include <ATen/Context.h>
 #include <dlfcn.h>
-#include <spawn.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -13,8 +12,6 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
-
-extern char** environ;  // NOLINT(readability-redundant-declaration)
 
 namespace abtrain::app {
 
@@ -63,7 +60,8 @@ std::string package_folder() {
 
 }  // namespace
 
-int run_python_module(const std::string& module, const std::vector<std::string>& arguments) {
+void become_python_module(
+    const std::string& module, const std::vector<std::string>& arguments) {
   const std::string folder = package_folder();
   const auto before = env("PYTHONPATH");
   ::setenv("PYTHONPATH", (before ? folder + ":" + *before : folder).c_str(), 1);
@@ -74,16 +72,12 @@ int run_python_module(const std::string& module, const std::vector<std::string>&
     argv.push_back(word.data());
   }
   argv.push_back(nullptr);
-  pid_t child = 0;
-  const int problem = ::posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), environ);
-  ABT_CHECK(
-      problem == 0, MissingInput,
-      "this needs Python with torch: '{}' cannot be run: {}; ABTRAIN_PYTHON names another one",
-      words[0], std::generic_category().message(problem));
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  ::execvp(argv[0], argv.data());
+  throw Error(
+      ErrorKind::MissingInput,
+      formatted(
+          "this needs Python with torch: '{}' cannot be run: {}; ABTRAIN_PYTHON names another one",
+          words[0], std::generic_category().message(errno)));
 }
 
 }  // namespace abtrain::app

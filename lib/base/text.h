@@ -19,7 +19,7 @@ std::string fill_text(fmt::string_view text, fmt::format_args parts);
 // `format`, because argument-dependent lookup would find std::format instead.
 template <class... T>
 std::string formatted(fmt::format_string<T...> text, const T&... parts) {
-  return fill_text(text, fmt::vargs<T...>{{parts...}});
+  return fill_text(text.get(), fmt::vargs<T...>{{parts...}});
 }
 
 // The text with each `from` replaced by `to`.

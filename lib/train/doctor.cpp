@@ -1,7 +1,6 @@
 #include "train/doctor.h"
 
 #include <ATen/Version.h>
-#include <torch/headeronly/version.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -165,7 +164,7 @@ std::vector<Finding> diagnose() {
       {"abtrain",
        formatted("{}, {}, {}", version_line(), build_config::kBuildType, build_config::kCompiler),
        ""},
-      {"LibTorch", TORCH_VERSION, ""},
+      {"LibTorch", build_config::kTorch, ""},
       check_cuda(),
       check_gpus(),
       check_nccl(),

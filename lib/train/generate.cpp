@@ -89,8 +89,8 @@ std::string generate(const config::RunOptions& configured, const GenerateOptions
   const data::DataOptions& data = configured.data;
   ABT_CHECK(
       data::is_text(data), Config,
-      "{}: expected a run that trains on a text, but its data.name is {}", options.model.folder,
-      data.name);
+      "{}: expected a run that trains on a text, but its data.name is {}",
+      options.model.shown(), data.name);
   const at::Device device = device::pick_device(configured.device);
   const auto model =
       model_at_work(configured, config::text_shape(data), options.model.path(), device);

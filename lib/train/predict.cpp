@@ -286,7 +286,7 @@ void predict_arrays(
   ABT_CHECK(
       set.context == 0 || !set.token_labels, Config,
       "{}: expected a run that predicts a label per example, but this one predicts one per token",
-      options.model.folder);
+      options.model.shown());
   const data::Augment augment(configured.data, set, 0);
   for (const std::string& file : options.files) {
     const data::Examples examples = data::further_examples(
@@ -309,7 +309,7 @@ Predictions predict(const config::RunOptions& configured, const PredictOptions& 
       !data::is_text(configured.data), Config,
       "{}: expected a run that trains on images or arrays, but its data.name is {}; `abtrain "
       "generate` continues a text",
-      options.model.folder, configured.data.name);
+      options.model.shown(), configured.data.name);
   const bool arrays = configured.data.name == "arrays";
   const std::vector<std::string> files =
       arrays ? std::vector<std::string>() : files_of(options.files);

@@ -61,9 +61,10 @@ std::uint64_t save_model(
 struct RunModel {
   std::string folder = {};  // of the run
   std::string file = {};    // in it, or a path; "": the run's own model
-  std::string name = {};    // for people; "": its path
+  std::string name = {};    // as the user gave it; "": the folder
 
   std::string path() const;
+  const std::string& shown() const { return name.empty() ? folder : name; }  // for people
 };
 
 // Throws DamagedData, naming the tensor, if a parameter of the model, which comes from the file

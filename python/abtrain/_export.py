@@ -8,14 +8,16 @@ import operator
 import os
 import pathlib
 import shutil
+import signal
 import sys
 import warnings
 
-USAGE, IO, CONFIG, INTERRUPTED = 2, 74, 78, 130  # the program's exit codes
+USAGE, IO, CONFIG, INTERRUPTED, TERMINATED = 2, 74, 78, 130, 143  # the program's exit codes
 
 
 def main():
-    """Removes the folder, which the program may not live to do."""
+    """Removes the folder in the end, even if a signal ends it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("output", type=pathlib.Path)

@@ -4,13 +4,27 @@ The program looks for LibTorch beside its own package. Where torch is installed 
 another folder of sys.path, LD_LIBRARY_PATH tells the program.
 """
 import glob
+import importlib.metadata
 import os
+import re
 import sys
 
 GLIBC = (2, 34)  # the oldest that the program runs on; test_wheel.py checks it
+TORCH = "2.9 to 2.15"  # those that wheels are made for; tests/scripts/test_packaging.py checks it
+
+
+def minor(version):
+    """Two numbers: "2.11" of "2.11.0+cu130", and of the wheel's "0.1.0+torch2.11"."""
+    return re.match(r"(?:.*\+torch)?([0-9]+\.[0-9]+)", version)[1]
+
+
+def version_of(torch):
+    with open(os.path.join(torch, "version.py"), encoding="utf-8") as file:
+        return re.search(r"^__version__ = '([^']*)'", file.read(), re.MULTILINE)[1]
 
 
 def main():
+    built_for = minor(importlib.metadata.version("abtrain"))
     package = os.path.dirname(os.path.abspath(__file__))
     beside = os.path.dirname(package)
     program = os.path.join(package, "bin", "abtrain")
@@ -26,15 +40,20 @@ def main():
             break
     else:
         print(f"abtrain: torch is not installed for {sys.executable}: expected its folder in "
-              f"{beside}; run `pip install abtrain` anew, or `pip install torch==2.11.0`",
-              file=sys.stderr)
+              f"{beside}; run `pip install torch=={built_for}.*`", file=sys.stderr)
+        return 78
+    version = version_of(os.path.join(site, "torch"))
+    if minor(version) != built_for:
+        print(f"abtrain: this program is built for torch {built_for}, and {site} has torch "
+              f"{version}; run `pip install torch=={built_for}.*`, or install the wheel of abtrain "
+              f"for torch {minor(version)} (there are wheels for torch {TORCH})", file=sys.stderr)
         return 78
     if not os.path.exists(os.path.join(torch, "libtorch_cuda.so")):
         with open(program, "rb") as file:
             if b"libtorch_cuda.so" in file.read():
                 print(f"abtrain: the torch in {site} is for CPUs only, and this program is built "
-                      "with CUDA; install the torch 2.11.0 of PyPI, or a wheel of abtrain that "
-                      "`scripts/wheel.sh --cpu` built", file=sys.stderr)
+                      f"with CUDA; install the torch {built_for} of PyPI, or a wheel of abtrain "
+                      "that `scripts/wheel.sh --cpu` built", file=sys.stderr)
                 return 78
     os.environ.setdefault("ABTRAIN_PYTHON", sys.executable)
     if site != beside:

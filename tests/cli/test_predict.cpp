@@ -58,6 +58,10 @@ TEST_F(PredictCommand, PrintsItsFormats) {
   EXPECT_TRUE(csv.starts_with("file,class,probability\r\nimages/a.jpg," + name + ",0.")) << csv;
   expect_has(csv, "\"images/c,=d.jpg\"," + name);
 
+  expect_exit(0, "export small -o small.safetensors", {}, here_);
+  EXPECT_EQ(predict("small.safetensors images --format csv"), csv);
+  expect_exit(78, "generate small.safetensors", {"small.safetensors: "}, here_);
+
   // By the ending, and never over something that is there.
   predict("small images -o out.csv");
   EXPECT_EQ(content(folder_.file("out.csv")), csv);

@@ -72,6 +72,10 @@ TEST_F(TextCommands, ARunReportsBitsPerByteAndContinuesAText) {
   expect_refused("predict run text", 78, "`abtrain generate` continues a text");
   expect_has(
       output_of("export run -o merged.safetensors --form merged", here()), "Hugging Face's names");
+  for (const char* form : {"factored", "merged"}) {
+    expect_exit(0, std::string("export run --force -o file.safetensors --form ") + form, {}, here());
+    EXPECT_EQ(output_of("generate file.safetensors --tokens 30 --top-k 1", here()), likeliest);
+  }
 }
 
 // Tokens of another program in several files, with a test text of their own.

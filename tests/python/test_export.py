@@ -6,9 +6,11 @@ evaluate` measures.
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -294,6 +296,22 @@ device: cpu
         self.assertEqual(parameters, 147_994)
         self.assertEqual(set(torch.export.load(path).state_dict),
                          {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"})
+
+    def test_a_signal_leaves_nothing(self):
+        self.trained("stops", "images", "model.name=mlp", "model.hidden=[48]", *AB)
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            with self.subTest(number), tempfile.TemporaryDirectory() as temporary:
+                program = subprocess.Popen([PROGRAM, "export", "runs/stops", "-o", "stops.onnx"],
+                                           cwd=self.folder, env={**os.environ, "TMPDIR": temporary})
+                maps = pathlib.Path(f"/proc/{program.pid}/maps")
+                # From then on Python's handlers are in place.
+                while "libtorch_python" not in maps.read_text():
+                    self.assertIsNone(program.poll())
+                    time.sleep(0.01)
+                program.send_signal(number)
+                self.assertEqual(program.wait(timeout=60), code)
+                self.assertEqual(os.listdir(temporary), [])
+                self.assertEqual(list(self.folder.glob("stops*")), [])
 
     def test_what_is_refused(self):
         self.trained("refuses", "images", "model.name=mlp", "model.hidden=[48]", *AB)

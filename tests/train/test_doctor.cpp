@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <torch/headeronly/version.h>
 
 #include <string>
 
@@ -79,8 +78,7 @@ TEST(Doctor, SaysWhichLauncherWins) {
       finding("launcher").advice, "environment variable RANK: expected an integer, got 'two'");
 }
 
-TEST(Doctor, PinnedLibTorch) {
-  EXPECT_EQ(std::string(TORCH_VERSION), "2.11.0");
+TEST(Doctor, VersionLine) {
   EXPECT_EQ(version_line().rfind(build_config::kVersion, 0), 0u);
 }
 

@@ -87,7 +87,7 @@ ExportArchive::ExportArchive(const std::string& path) : path_(path) {
     }
     check(
         file_->hasRecord("models/model.json"),
-        "it has no models/model.json; export it with a newer PyTorch (2.11 is tested)");
+        "it has no models/model.json; export it with a newer PyTorch (2.9 is the oldest tested)");
     check(text("byteorder") == "little", "its numbers are not little-endian");
     program_ = json("models/model.json");
     add_entries("data/weights/", "model_weights_config.json");

@@ -277,7 +277,7 @@ class GraphReader {
       node.op = c10::Dispatcher::singleton().findSchema(
           {"aten::" + base, overload == "default" ? "" : overload});
       if (!node.op) {
-        refuse(json, "the PyTorch here has no such operator; export the model with version 2.11");
+        refuse(json, "the LibTorch of this program has no such operator; export the model with an older PyTorch");
       }
       if (!is_allowed(node.op->schema())) {
         refuse(
