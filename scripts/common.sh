@@ -50,6 +50,17 @@ check_libraries() {
   strange=$(readelf -d "$@" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | sort -u |
     grep -vE '^(lib(torch|c10|nccl|cud|cublas|cusolver|cusparse|curand|cufft|nvJitLink|nvrtc)|lib(stdc\+\+|gcc_s|c|m|dl|rt|pthread|gomp)\.so|ld-linux)' || true)
   [[ -z $strange ]] || fail "the programs need libraries that another machine may lack: ${strange//$'\n'/ }"
+  # No newer versions than RHEL 8's; cmake/old_symbols.cpp sees to that.
+  local version
+  strange=$(objdump --dynamic-syms "$@" | grep -F '*UND*' | grep -oE '(GLIBC|GLIBCXX|CXXABI)_[0-9.]+' |
+    sort -u | while read -r version; do
+      case $(printf '%s\n' "$version" GLIBC_2.28 GLIBCXX_3.4.25 CXXABI_1.3.11 |
+        grep "^${version%%_*}_" | sort -V | tail -n 1) in
+        GLIBC_2.28 | GLIBCXX_3.4.25 | CXXABI_1.3.11) ;;
+        *) echo "$version" ;;
+      esac
+    done)
+  [[ -z $strange ]] || fail "the programs need what RHEL 8 lacks: ${strange//$'\n'/ }"
 }
 
 # build TARGET...: configures if needed, and builds in build/release.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds programs that run on another machine, and collects all files needed there:
 #   scripts/portable_build.sh [FOLDER]        (default: build/portable)
-# That machine needs x86-64, glibc 2.34 or newer (RHEL 9, Ubuntu 22.04) and a Python
+# That machine needs x86-64, glibc 2.28 or newer (RHEL 8, Ubuntu 20.04) and a Python
 # with the same torch, but no network, CMake or GoogleTest; MPI only for processes on
 # CPUs. On it, call:
 #   FOLDER/run abtrain doctor                 any program of FOLDER/bin
@@ -45,6 +45,7 @@ cp -r scripts/gpu_check.sh scripts/gpu_check "$folder.new/scripts/"
 rm -rf "$folder.new/scripts/gpu_check/__pycache__"
 cp scripts/portable_run.sh "$folder.new/run"
 cp LICENSE "$folder.new/"
+echo "$default_torch" >"$folder.new/TORCH"
 git describe --always --dirty --exclude='*' --abbrev=10 >"$folder.new/REVISION" 2>/dev/null ||
   echo unknown >"$folder.new/REVISION"
 rm -rf "$folder"

@@ -9,11 +9,12 @@ if (($# == 0)) || [[ ! -x $folder/bin/$1 ]]; then
   exit 2
 fi
 libraries=''
-for python in "${ABTRAIN_PYTHON:-python3}" "${XDG_CACHE_HOME:-$HOME/.cache}"/abtrain/torch-*/bin/python; do
-  libraries=$("$python" "$folder/scripts/gpu_check/torch_folders.py" 2>/dev/null) && break
+torch=$(cat "$folder/TORCH")
+for python in "${ABTRAIN_PYTHON:-python3}" "${XDG_CACHE_HOME:-$HOME/.cache}/abtrain/torch-$torch/bin/python"; do
+  libraries=$("$python" "$folder/scripts/gpu_check/torch_folders.py" "$torch" 2>/dev/null) && break
 done
 if [[ -z $libraries ]]; then
-  printf 'run: no Python with torch was found; set ABTRAIN_PYTHON to one\n' >&2
+  printf 'run: no Python with torch %s was found; set ABTRAIN_PYTHON to one\n' "${torch%.*}" >&2
   exit 1
 fi
 export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds Python wheels, each for one minor version of torch, which `pip install` puts
-# into any environment, on any Linux with glibc 2.34 or newer (RHEL 9, Ubuntu 22.04,
-# Debian 12) if it is built on Debian 12; the last line says which glibc it needs:
+# into any environment, on any Linux with glibc 2.28 or newer (RHEL 8, Ubuntu 20.04,
+# Debian 11):
 #   scripts/wheel.sh                    dist/abtrain-VERSION+torch2.11-py3-none-linux_x86_64.whl
 #   scripts/wheel.sh --torch VERSION    for another torch, such as 2.15.0; may be repeated
 #   scripts/wheel.sh --cpu              without CUDA, for a machine that has no nvcc, or where
@@ -46,7 +46,7 @@ mkdir -p build dist
 
 # build_wheel VERSION OPTION...
 build_wheel() {
-  local wheel programs glibc
+  local wheel programs
   say "build the wheel for torch $1"
   rm -rf build/wheel "$unpacked"/*
   ABTRAIN_TORCH_VERSION=$1 run_logged "$tools/bin/python" -m pip wheel --disable-pip-version-check \
@@ -61,8 +61,7 @@ build_wheel() {
     fail "the programs of the wheel name folders of this machine"
   fi
   mv "$wheel" dist/
-  glibc=$(readelf --version-info "${programs[@]}" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
-  say "dist/$(basename "$wheel"): $(du -m "dist/$(basename "$wheel")" | cut -f1) MiB, needs ${glibc/_/ }"
+  say "dist/$(basename "$wheel"): $(du -m "dist/$(basename "$wheel")" | cut -f1) MiB"
 }
 
 if ((${#versions[@]} == 0)); then

@@ -1,6 +1,5 @@
 #include "device/devices.h"
 
-#include <ATen/cpu/Utils.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -127,17 +126,23 @@ DeviceInfo cpu_device() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     const auto colon = line.find(':');
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
-      info.name = trim(std::string_view(line).substr(colon + 1));
-      break;
+    if (colon == std::string::npos) {
+      continue;
     }
-  }
-  auto features = at::cpu::get_cpu_capabilities();
-  for (const auto& [feature, name] :
-       {std::pair("amx_bf16", "AMX-BF16"), std::pair("avx512_bf16", "AVX512-BF16")}) {
-    const c10::IValue& has = features[feature];
-    if (info.bf16.empty() && has.isBool() && has.toBool()) {
-      info.bf16 = name;
+    const std::string_view key = trim(std::string_view(line).substr(0, colon));
+    const std::string_view value = trim(std::string_view(line).substr(colon + 1));
+    if (key == "model name") {
+      info.name = value;
+    } else if (key == "flags" || key == "Features") {  // the latter on Arm
+      const std::vector<std::string> features = split_text(value, ' ');
+      for (const auto& [feature, name] :
+           {std::pair("amx_bf16", "AMX-BF16"), std::pair("avx512_bf16", "AVX512-BF16"),
+            std::pair("bf16", "BF16")}) {
+        if (info.bf16.empty() && std::ranges::find(features, feature) != features.end()) {
+          info.bf16 = name;
+        }
+      }
+      break;
     }
   }
   info.memory_bytes =

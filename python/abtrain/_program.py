@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-GLIBC = (2, 34)  # the oldest that the program runs on; test_wheel.py checks it
+GLIBC = (2, 28)  # the oldest that the program runs on; scripts/wheel.sh checks it
 TORCH = "2.9 to 2.15"  # those that wheels are made for; tests/scripts/test_packaging.py checks it
 
 
@@ -30,8 +30,8 @@ def main():
     program = os.path.join(package, "bin", "abtrain")
     glibc = os.confstr("CS_GNU_LIBC_VERSION").split()[-1]
     if tuple(map(int, glibc.split("."))) < GLIBC:
-        print(f"abtrain: this program needs glibc {GLIBC[0]}.{GLIBC[1]} or newer (RHEL 9, Ubuntu "
-              f"22.04, Debian 12), and this system has {glibc}; use a container, or build it "
+        print(f"abtrain: this program needs glibc {GLIBC[0]}.{GLIBC[1]} or newer (RHEL 8, Ubuntu "
+              f"20.04, Debian 11), and this system has {glibc}; use a container, or build it "
               "on this system", file=sys.stderr)
         return 78
     for site in [beside, *sys.path]:

@@ -246,12 +246,16 @@ class Command(unittest.TestCase):
         program.write_text('#!/bin/sh\necho "$LD_LIBRARY_PATH|$*"\nexit 75\n')
         program.chmod(0o755)
         self.program = program
+        metadata = self.folder / "site/abtrain-0.1.0+torch2.11.cpu.dist-info/METADATA"
+        metadata.parent.mkdir()
+        metadata.write_text("Name: abtrain\nVersion: 0.1.0+torch2.11.cpu\n")
 
-    def torch_in(self, site):
+    def torch_in(self, site, version="2.11.1+cu130"):
         for path in ("torch/lib/libtorch_cpu.so", "nvidia/nccl/lib/libnccl.so.2"):
             file = self.folder / site / path
             file.parent.mkdir(parents=True)
             file.touch()
+        (self.folder / site / "torch/version.py").write_text(f"__version__ = '{version}'\n")
 
     def call(self, *sites, before=""):
         path = ":".join(str(self.folder / site) for site in sites)
@@ -277,13 +281,21 @@ class Command(unittest.TestCase):
         self.assertEqual(done.returncode, 78)
         self.assertIn("torch is not installed", done.stderr)
 
+    def test_another_torch(self):
+        self.torch_in("site", "2.5.1+cu121")
+        done = self.call("site")
+        self.assertEqual((done.returncode, done.stdout), (78, ""))
+        self.assertRegex(done.stderr, r"^abtrain: this program is built for torch 2\.11, and \S+ has torch "
+                                      r"2\.5\.1\+cu121; run `pip install torch==2\.11\.\*`, or install the "
+                                      r"wheel of abtrain for torch 2\.5 \(there are .* 2\.9 to 2\.15\)\n$")
+
     def test_glibc_too_old(self):
         self.torch_in("site")
-        for version, code in (("2.33", 78), ("2.34", 75), ("3.0", 75)):
+        for version, code in (("2.27", 78), ("2.28", 75), ("3.0", 75)):
             done = self.call("site", before=f"os.confstr = lambda name: 'glibc {version}'")
             self.assertEqual(done.returncode, code, done.stderr)
         done = self.call("site", before="os.confstr = lambda name: 'glibc 2.9'")
-        self.assertIn("needs glibc 2.34 or newer", done.stderr)
+        self.assertIn("needs glibc 2.28 or newer", done.stderr)
         self.assertIn("has 2.9;", done.stderr)
 
     def test_torch_without_cuda(self):

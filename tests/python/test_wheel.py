@@ -98,18 +98,16 @@ class Wheel(unittest.TestCase):
         for tool in ("gcc", "cc", "g++", "nvcc", "cmake"):
             self.assertIsNone(shutil.which(tool, path=self.environment["PATH"]), tool)
 
-    def test_runs_on_rhel_9(self):
-        """glibc 2.34, and the libstdc++ of GCC 11."""
+    def test_runs_on_rhel_8(self):
+        """glibc 2.28, and the libstdc++ of GCC 8."""
         package = next(self.venv.glob("lib/python3*/site-packages/abtrain"))
         for file in (package / "bin/abtrain", *package.glob("lib/abtrain/*.so")):
-            for name, newest in ((b"GLIBC", (2, 34)), (b"GLIBCXX", (3, 4, 29))):
+            for name, newest in ((b"GLIBC", (2, 28)), (b"GLIBCXX", (3, 4, 25))):
                 needed = [tuple(map(int, version.split(b"."))) for version in
                           re.findall(rb"\0%s_([0-9.]+)(?=\0)" % name, file.read_bytes())]
                 self.assertLessEqual(max(needed, default=newest), newest, (file, name))
-                if file.name == "abtrain":
-                    self.assertEqual(max(needed), newest)
         launcher = (package / "_program.py").read_text()
-        self.assertIn("GLIBC = (2, 34)", launcher)
+        self.assertIn("GLIBC = (2, 28)", launcher)
 
     def test_version_and_what_it_finds(self):
         version = WHEEL.name.split("-")[1]

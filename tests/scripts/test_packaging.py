@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 import unittest.mock
 
@@ -50,29 +49,6 @@ class Packaging(unittest.TestCase):
                 made = dynamic_metadata({}, {})
             self.assertRegex(made["version"], rf"^\d+\.\d+\.\d+\+{re.escape(local)}$")
             self.assertEqual(made["dependencies"][0], torch)
-
-    def test_the_launcher_says_which_torch_fits(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            shutil.copytree(SOURCE / "python/abtrain", folder / "abtrain")
-            info = folder / "abtrain-0.1.0+torch2.11.cpu.dist-info"
-            for file, content in ((info / "METADATA", "Name: abtrain\nVersion: 0.1.0+torch2.11.cpu\n"),
-                                  (folder / "torch/lib/libtorch_cpu.so", ""),
-                                  (folder / "abtrain/bin/abtrain", "#!/bin/sh\necho it runs\n")):
-                file.parent.mkdir(exist_ok=True, parents=True)
-                file.write_text(content)
-            (folder / "abtrain/bin/abtrain").chmod(0o755)
-            for version, code, said in (
-                    ("2.5.1+cu121", 78, "built for torch 2.11, and .* has torch 2.5.1.cu121; run "
-                                        "`pip install torch==2.11..`, or .*for torch 2.5 .*2.9 to 2.15"),
-                    ("2.11.1", 0, "it runs")):
-                (folder / "torch/version.py").write_text(f"__version__ = '{version}'\n")
-                done = subprocess.run(
-                    [sys.executable, "-c", "import sys, abtrain._program as p; sys.exit(p.main())"],
-                    env={**os.environ, "PYTHONPATH": name}, stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT, text=True)
-                self.assertEqual(done.returncode, code, done.stdout)
-                self.assertRegex(done.stdout, said)
 
     def test_module_file(self):
         if not shutil.which("tclsh"):
