@@ -40,13 +40,11 @@ while (($#)); do
   esac
   shift
 done
-torch_minor=${torch_version#2.}
-torch_minor=${torch_minor%.*}
 # Packages for tests, benchmarks and notebooks: none of them is needed to train. Those
 # of the first list are installed without their dependencies: torch is installed
-# already, and no model is ever downloaded. torchvision 0.26 belongs to torch 2.11, and
-# so on.
-test_packages=("torchvision==0.$((torch_minor + 15)).*" timm==1.0.31 pillow==13.0.0 safetensors==0.8.0
+# already, and no model is ever downloaded. Of torchvision, pip takes the version that
+# asks for this torch.
+test_packages=(timm==1.0.31 pillow==13.0.0 safetensors==0.8.0
   peft==0.21.2 accelerate==1.15.0 psutil==7.2.2)
 reader_packages=(pandas==3.1.1 matplotlib==3.11.2 tensorboard==2.21.0
   nbclient==0.11.0 nbformat==5.11.1 ipykernel==7.4.0 jsonschema==4.26.0
@@ -258,10 +256,13 @@ test_packages_are_there() {
     compgen -G "$venv/lib/python3*/site-packages/${package%%==*}-${package##*==}*.dist-info" \
       >/dev/null || return 1
   done
+  compgen -G "$venv/lib/python3*/site-packages/torchvision-*.dist-info" >/dev/null
 }
 
 install_test_packages() {
-  say "pip install ${test_packages[*]} ${reader_packages[*]}"
+  say "pip install torchvision ${test_packages[*]} ${reader_packages[*]}"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    "torch==$torch_version" torchvision
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     --no-deps "${test_packages[@]}"
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \

@@ -122,6 +122,9 @@ Sets coded(const Sets& sets) {
 
 std::vector<RivalSketch> tuning_sketches() {
   using Kind = RivalSketch::Kind;
+  // LoRA's best rate is often about ten times that of training all parameters ("LoRA Without
+  // Regret", Thinking Machines 2025; docs/results/adapters.md).
+  const std::vector<Sets> rates = {{"optimizer.lr=x 10"}};
   return {
       {"full_ddp", "all parameters, all gradients averaged, AdamW",
        [](const RunOptions& o) {
@@ -135,24 +138,25 @@ std::vector<RivalSketch> tuning_sketches() {
        },
        Kind::Tuning,
        {{"method.outer.lr=0.7", "method.sync_every=10"}}},
-      {"lora_ddp", "both factors of LoRA, all gradients averaged", lora_ddp, Kind::Tuning},
+      {"lora_ddp", "both factors of LoRA, all gradients averaged", lora_ddp, Kind::Tuning, rates},
       {"lora_local", "both factors of LoRA on each worker, each averaged by itself (FedAvg)",
-       [](const RunOptions& o) { return lora_each(o, "both", "only-learned"); }, Kind::Tuning},
+       [](const RunOptions& o) { return lora_each(o, "both", "only-learned"); }, Kind::Tuning,
+       rates},
       {"lora_only_b", "LoRA's B on each worker, A as drawn (FFA-LoRA)",
-       [](const RunOptions& o) { return lora_each(o, "one", "only-b"); }, Kind::Tuning},
+       [](const RunOptions& o) { return lora_each(o, "one", "only-b"); }, Kind::Tuning, rates},
       {"lora_roles", "LoRA's A on some workers, B on the others, changes in 2 bits (AB-training)",
-       [](const RunOptions& o) { return coded(lora_each(o, "one", "only-learned")); },
-       Kind::Tuning},
+       [](const RunOptions& o) { return coded(lora_each(o, "one", "only-learned")); }, Kind::Tuning,
+       rates},
       {"lora_in_turn", "LoRA's B and A in turn on all workers, changes in 2 bits (RoLoRA)",
        [](const RunOptions& o) {
          return joined(
              {coded(lora_each(o, "one", "only-b")),
               {"method.roles=alternate", "method.moments=carry"}});
        },
-       Kind::Tuning},
+       Kind::Tuning, rates},
       {"lora_both_2bit", "both factors of LoRA on each worker, changes in 2 bits",
        [](const RunOptions& o) { return coded(lora_each(o, "both", "only-learned")); },
-       Kind::Tuning},
+       Kind::Tuning, rates},
   };
 }
 
