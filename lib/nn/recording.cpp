@@ -42,7 +42,7 @@ class Numbering {
 
 // PyTorch's name of a type in Python.
 std::string name_of(at::ScalarType type) {
-  return c10::getDtypeNames(type).first;
+  return std::string(c10::getDtypeNames(type).first);
 }
 
 // A dtype or a memory format.
