@@ -1,6 +1,5 @@
-// What the kernels on code blocks share. 256 threads process a block: thread t
-// has its elements 8 t .. 8 t + 7 (round 0) and those 2,048 further on (round
-// 1).
+// Functions that the kernels on code blocks share. 256 threads process a block: thread t has its
+// elements 8 t .. 8 t + 7 (round 0) and those 2,048 further on (round 1).
 #pragma once
 
 #include "kernels/elements.cuh"

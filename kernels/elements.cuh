@@ -87,10 +87,9 @@ __device__ void store_first(T* to, std::int64_t count, bool wide, const T (&x)[k
   }
 }
 
-// Combines the lanes of the upper half with those of the lower half, by
-// combine(to, from) for their places, until one is left. `lanes` and the number
-// of threads are powers of two. All threads of the block must call it, after
-// writing their lanes.
+// Combines the upper half of the lanes with the lower half, by combine(to, from) with lane indices,
+// until one lane is left. `lanes` and the number of threads are powers of two. All threads of the
+// block must call it, after writing their lanes.
 template <class Combine>
 __device__ void combine_by_halves(int lanes, const Combine& combine) {
   constexpr int kWarp = 32;
@@ -101,8 +100,8 @@ __device__ void combine_by_halves(int lanes, const Combine& combine) {
     for (int i = t; i < half; i += threads) {
       combine(i, i + half);
     }
-    // As long as a half has a lane for every thread, a thread combines what it has
-    // combined before; in the end, only the first warp has lanes.
+    // While the next half has a lane for every thread, each thread reads only lanes that it
+    // combined itself. In the end, only the first warp has lanes.
     if (half > kWarp) {
       if (half <= threads) {
         __syncthreads();
@@ -114,7 +113,7 @@ __device__ void combine_by_halves(int lanes, const Combine& combine) {
   __syncthreads();
 }
 
-// The first of these statuses of launches that is an error, else 0.
+// The first error among these launch statuses, else 0.
 inline int first_error(std::initializer_list<int> statuses) {
   for (const int status : statuses) {
     if (status != 0) {

@@ -9,7 +9,7 @@
 
 namespace abtrain::kernels {
 
-// e^t to within 3e-7 of its value. Of t <= 88; below -87.7 it is 0, and a NaN stays a NaN.
+// e^t to within 3e-7 of its value, for t <= 88; 0 below -87.7. A NaN stays a NaN.
 ABT_INLINE float exponential(float t) {
   // 2^n 2^r with |r| <= 1/2. The last bits of kRound + n are the exponent of 2^n.
   constexpr float kLog2E = 1.44269504f;

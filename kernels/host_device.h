@@ -1,11 +1,10 @@
-// How functions are marked that kernels and host code share: one source, so
-// that both give the same bits.
+// Markers of functions that kernels and host code share: one source, so that both give the same
+// bits.
 #pragma once
 
-// ABT_HOST_DEVICE is for plain functions, ABT_INLINE for those that are inlined
-// into every version of their caller, each compiled for another processor, and
-// ABT_INLINED for lambdas alike. ABT_UNROLL unrolls a loop on a GPU; on a host
-// the compiler vectorizes it.
+// ABT_HOST_DEVICE marks plain functions. ABT_INLINE marks functions that are inlined into every
+// version of their caller, each compiled for another processor; ABT_INLINED marks such lambdas.
+// ABT_UNROLL unrolls a loop on a GPU; on a host the compiler vectorizes it.
 #ifdef __CUDACC__
 #define ABT_HOST_DEVICE __host__ __device__
 #define ABT_INLINE __device__ __forceinline__

@@ -21,7 +21,7 @@ enum class RandomPurpose : std::uint32_t {
   Sketch = 7,
   Signs = 8,
   Rounding = 9,
-  Generate = 11,  // 10 was that of a removed wire
+  Generate = 11,  // 10 belonged to a removed wire
   Adapters = 12,
 };
 

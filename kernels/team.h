@@ -13,9 +13,9 @@
 //     });
 //   }
 //
-// A block is divided into units of kUnit adjacent elements: a thread has two of
-// eight elements, a host thread all of 32, which its compiler vectorizes. A
-// Team provides
+// A block is divided into units of kUnit adjacent elements. A GPU thread has two units of eight
+// elements; a host thread has all units, of 32 elements, which its compiler vectorizes. A Team
+// provides
 //   kUnit             elements per unit
 //   kUnits            units per member
 //   for_units(block, use)  use(unit, own) for each of the member's units that
@@ -24,8 +24,8 @@
 //                     the bits of a unit in an array with a word per group
 //   load(from, unit, count, x), store(to, unit, count, value)
 //                     a unit's elements in a buffer that has `count` of the
-//                     block; those beyond are 0, and are not written. value(k)
-//                     is what is stored for the unit's k-th
+//                     block's; elements beyond are read as 0 and not written.
+//                     value(k) gives the unit's k-th element to store
 //   bytes(from, unit, count, x), store_bytes(to, unit, count, value)
 //                     the same for an array with a byte per element
 //   two_bits(from, unit, count, codes), store_two_bits(to, unit, count, codes)
@@ -47,8 +47,8 @@ namespace abtrain::kernels {
 ABT_HOST_DEVICE constexpr std::int64_t packed_bytes(std::int64_t numel) {
   return (numel + 3) / 4;
 }
-// The bit at which two-bit code k begins in a little-endian word: the first of a byte has its two
-// high bits.
+// The bit at which two-bit code k begins in a little-endian word. The first code of a byte has its
+// two high bits.
 ABT_HOST_DEVICE constexpr int shift_of(int k) {
   return 8 * (k / 4) + 6 - 2 * (k % 4);
 }

@@ -1,5 +1,5 @@
-// Options of the command line whose value is one of a few words, or a number
-// within a range. The help names them `a|b` and `INT in [1, 9]`.
+// Options of the command line that take one of a few words, or a number within a range. The help
+// shows them as `a|b` and `INT in [1, 9]`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -26,8 +26,7 @@ inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& 
   return option->type_name(join(words, "|"));
 }
 
-// T: std::int64_t or double. Without `high`, there is no upper limit but that
-// of the type.
+// T: std::int64_t or double. Without `high`, only the type limits the value.
 template <class T>
 CLI::Option* in_range(CLI::Option* option, T low, T high = std::numeric_limits<T>::max()) {
   constexpr bool kWhole = std::is_integral_v<T>;
@@ -65,12 +64,11 @@ CLI::Option* add_choice(
       mapped(names, &Names<E>::value_type::first));
 }
 
-// What a command prints or writes.
+// The formats in which commands print or write.
 enum class Format { Table, Csv, Json, Markdown, Html };
 
-// Adds --format, which takes the names of `formats`, and --json, short for
-// --format json. `member` (a Format, or an optional one) must outlive the
-// parser.
+// Adds --format, which takes the names of `formats`, and --json, short for --format json. `member`
+// (a Format, or an optional one) must outlive the parser.
 template <class T>
 void add_format(
     CLI::App& command, T& member, const std::vector<Format>& formats, const char* help) {

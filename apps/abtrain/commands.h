@@ -17,7 +17,7 @@ struct Command {
   // Runs the command once the command line is parsed. Returns the program's
   // exit code; throws abtrain::Error.
   std::function<int()> run;
-  // The command handles signals itself (base/signals.h), as of its beginning.
+  // The command handles signals itself (base/signals.h), from its beginning.
   bool handles_signals = false;
 };
 
@@ -32,20 +32,20 @@ Command add_report(CLI::App& parser);
 Command add_export(CLI::App& parser);
 Command add_decompose(CLI::App& parser);
 Command add_doctor(CLI::App& parser);
-// `called`: the program's name, as it was called.
+// `called`: the name by which the program was called.
 Command add_completion(CLI::App& parser, const std::string& called);
-// `verbs`: the names of the others. `help plan` itself is read as `plan --help` (main.cpp).
+// `verbs`: the names of the other commands. main.cpp turns `help plan` into `plan --help`.
 Command add_help(CLI::App& parser, const std::vector<std::string>& verbs);
 
-// Prints what may stand at the end of a command line, of which `words` are all
-// but the program's name. Returns 0, whatever the words are.
+// Prints the completions of a command line. `words`: the words so far, without the program's name.
+// Returns 0, whatever the words are.
 int complete(const CLI::App& parser, std::vector<std::string> words);
 
-// Prints text for people, with control characters escaped. `exact`: text for
-// programs, which is escaped only on a terminal.
+// Prints text for people, with control characters escaped. `exact`: text for programs, escaped only
+// on a terminal.
 void print(const std::string& text, bool exact = false);
 
-// What `--version` prints, without a newline at the end.
+// The output of `--version`, without a newline at the end.
 std::string version_text();
 
 }  // namespace abtrain::app

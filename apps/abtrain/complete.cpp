@@ -1,12 +1,11 @@
-// abtrain complete: what may stand at the end of a command line. The shells'
-// scripts (completion.cpp) call it, with the words after the program's name:
+// abtrain complete: prints the completions of a command line. The shells' scripts (completion.cpp)
+// call it with the words after the program's name:
 //   abtrain complete -- WORD...
-// The last word, which may be empty, is the one being typed. Each line that is
-// printed is a candidate for all of it, perhaps with a tab and a description.
-// The shell chooses those that match what is typed: some match more than
-// beginnings. The last line may be a directive, which adds paths:
+// The last word, which may be empty, is the one being typed. Each printed line is a candidate for
+// that whole word, perhaps followed by a tab and a description. The shell filters the candidates,
+// since some shells match more than beginnings. The last line may be a directive, which adds paths:
 //   :folders      folders
-//   :files GLOB   folders, and the files whose names match
+//   :files GLOB   folders, and files with matching names
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -39,7 +38,7 @@ struct Candidates {
   }
 };
 
-// Configurations by their names, and files that may be some.
+// Names of configurations, and files that may be configurations.
 void add_config_names(const std::string& before, Candidates& out) {
   for (const std::string& name : configuration_names()) {
     out.words[before + name];
@@ -47,10 +46,10 @@ void add_config_names(const std::string& before, Candidates& out) {
   out.directive = ":files *.yaml";
 }
 
-// A key with its '=', or the value of the key whose '=' is typed.
+// A key with its '=' or, once the '=' is typed, a value of the key.
 void add_keys(const std::string& before, const std::string& typed, Candidates& out) {
   const std::size_t equals = typed.find('=');
-  // A list of values goes on after its last comma.
+  // In a list of values, completion continues after the last comma.
   const std::string begin = typed.substr(0, typed.find_last_of("=,") + 1);
   config::RunOptions defaults;
   each_key(config::fields_of(defaults).list(), [&](const std::string& name, const Field& field) {
@@ -70,9 +69,8 @@ bool is_word(const std::string& text) {
   });
 }
 
-// What completes the value of an option is told by its type name:
-// "auto|none|FOLDER" means two accepted words, or a folder. `before` is what
-// precedes the value in its word, such as "--set=".
+// The type name of an option tells what completes its value: "auto|none|FOLDER" means two accepted
+// words, or a folder. `before` is what precedes the value in its word, such as "--set=".
 void add_values(
     const CLI::Option& option, const std::string& before, const std::string& typed,
     Candidates& out) {
@@ -130,14 +128,14 @@ const CLI::Option* positional(const CLI::App& command, std::size_t place) {
 Candidates candidates(const CLI::App& program, const std::vector<std::string>& words) {
   Candidates out;
   const CLI::App* named = nullptr;
-  // Where no command is named, the options are those of train.
+  // If no command is named, the options are those of train.
   const CLI::App* command = command_named(program, "train");
-  const CLI::Option* option = nullptr;  // the one whose value comes next
+  const CLI::Option* option = nullptr;  // takes the next word as its value
   std::size_t place = 0;               // positionals before the last word
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string& word = words[i];
     if (option != nullptr) {
-      // An option may take the place of the first positional.
+      // --config takes the place of the first positional.
       place += option->check_lname("config") ? 1 : 0;
       option = nullptr;
     } else if (word.starts_with('-')) {
@@ -194,7 +192,7 @@ int complete(const CLI::App& parser, std::vector<std::string> words) {
     }
     std::cout << candidates(parser, words).text();
   } catch (const std::exception&) {
-    // Whatever goes wrong, a line that is being typed is no place to say so.
+    // An error is not reported: a command line that is being typed is no place for it.
   }
   return 0;
 }

@@ -1,6 +1,6 @@
-// abtrain completion: scripts by which bash, zsh and fish ask the program
-// (complete.cpp) for candidates. What is typed goes into them only as quoted
-// arguments, and candidates are never evaluated.
+// abtrain completion: scripts with which bash, zsh and fish ask the program (complete.cpp) for
+// candidates. Typed text goes into the call only as quoted arguments, and candidates are never
+// evaluated.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -16,8 +16,8 @@ namespace {
 
 // In each script, @PROGRAM@ stands for the program.
 
-// Bash cuts words at '=' and ':', if COMP_WORDBREAKS has them, and replaces
-// only what follows the last of these. `head` is what it leaves.
+// Bash splits words at '=' and ':' if COMP_WORDBREAKS has them, and replaces only what follows the
+// last of these. `head` is the part that it keeps.
 constexpr const char* kBash =
     R"SH(# Completion of abtrain for bash, made by `abtrain completion bash`.
 _abtrain() {
@@ -48,8 +48,8 @@ _abtrain() {
 complete -F _abtrain abtrain
 )SH";
 
-// As a file _abtrain in $fpath, the script is the body of that function. Where
-// it is sourced, it registers the function for the command.
+// As a file _abtrain in $fpath, the script is the body of that function. If it is sourced, it
+// registers the function for the command.
 constexpr const char* kZsh = R"SH(#compdef abtrain
 # Completion of abtrain for zsh, made by `abtrain completion zsh`.
 _abtrain() {
@@ -100,7 +100,7 @@ end
 complete -c abtrain -f -a '(__abtrain)'
 )SH";
 
-// In single quotes, for each of the shells.
+// Quotes a text in single quotes, in a form that each of the shells reads.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
@@ -126,8 +126,7 @@ Command add_completion(CLI::App& parser, const std::string& called) {
       ">~/.config/fish/completions/abtrain.fish\n");
   return {&command, [shell, called] {
             const char* script = *shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish;
-            // The name by which the program was called, or its path if it was
-            // called by one.
+            // The program's name as it was called, or its path if it was called by one.
             const bool is_name = called.find('/') == std::string::npos;
             std::cout << replaced(script, "@PROGRAM@", quoted(is_name ? called : program_path()))
                       << std::flush;

@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Sorts the words of the command line into the configuration and its overrides,
-// which may stand in any order, --set among them: the last one counts.
+// Sorts the words of the command line into the configuration and its overrides. They may stand in
+// any order, mixed with --set; the last override of a key counts.
 void take_words(const CLI::App& command, ConfigArgs& args) {
   args.sets.clear();
   std::map<const CLI::Option*, std::size_t> taken;
@@ -81,7 +81,7 @@ bool names_configuration(const std::string& word) {
 }
 
 std::vector<std::string> configuration_names() {
-  constexpr int kMaxDepth = 4;  // links may form circles
+  constexpr int kMaxDepth = 4;  // links may form cycles
   constexpr auto kOptions = fs::directory_options::follow_directory_symlink |
                             fs::directory_options::skip_permission_denied;
   std::vector<std::string> names;
@@ -165,7 +165,7 @@ config::RunOptions read_run_configuration(
 
 namespace {
 
-// A model file takes the place of a run folder if it says which network it holds.
+// Uses a model file in place of a run folder, if the file says which network it holds.
 ChosenRun choose_file(weights::RunModel& model, const std::vector<std::string>& sets) {
   const std::string path = model.folder;
   ABT_CHECK(model.file.empty(), Usage, "--model: '{}' is a model already", path);
@@ -215,7 +215,7 @@ ChosenRun choose_model(weights::RunModel& model, const std::vector<std::string>&
     return {read_run_configuration(run, sets)};
   }
   ABT_CHECK(model.file.empty(), Usage, "--model: '{}' names a model already", run);
-  read_run_configuration(folder);  // is it a run?
+  read_run_configuration(folder);  // throws if it is not a run
   const auto checkpoint = run_folder::named_checkpoint(folder, name);
   ChosenRun chosen{
       config::read_config(checkpoint.folder + "/" + config::kConfig, sets),

@@ -28,7 +28,7 @@ struct ConfigArgs {
 // must outlive the parser.
 void add_config_options(CLI::App& command, ConfigArgs& args);
 
-// Where configurations are searched by their names.
+// The folders in which configurations are searched by name.
 std::vector<std::string> config_places();
 // Throws Error(Usage) if no configuration is named.
 void check_given(const ConfigArgs& args);
@@ -43,37 +43,34 @@ std::vector<std::string> configuration_names();
 // Adds RUN, and --model, which chooses one of its models.
 void add_run_options(CLI::App& command, weights::RunModel& model);
 
-// The run of the model that these options choose.
+// The run of the model that the options choose.
 struct ChosenRun {
-  config::RunOptions options;  // that the model was trained with
+  config::RunOptions options;  // the options with which the model was trained
   std::unique_ptr<TemporaryFolder> made = {};
 };
-// The folder may be a checkpoint, as in runs/my@best: its model is made, and is
-// a temporary file as long as the result lives. Completes `model`. `sets`
-// override the run's configuration. Throws Usage, MissingInput, DamagedData.
+// The folder may be a checkpoint, such as runs/my@best. Its model is then created as a temporary
+// file that exists as long as the result. Completes `model`. `sets` override the run's
+// configuration. Throws Usage, MissingInput, DamagedData.
 ChosenRun choose_model(weights::RunModel& model, const std::vector<std::string>& sets = {});
 
-// Adds --dtype fp32 | fp16 | bf16; `what` is the help, and says of which
-// tensors.
+// Adds --dtype fp32 | fp16 | bf16. `what` is the help text and says which tensors it applies to.
 void add_dtype_option(CLI::App& command, std::string& dtype, const char* what);
 
-// Adds --force, for commands that write a file which the user names.
+// Adds --force, for commands that write a file named by the user.
 void add_force(CLI::App& command, bool& force);
-// Whether the value of an option names a file: it is neither "" nor standard
-// output.
+// Whether the value of an option names a file: neither "" nor standard output.
 bool names_file(const std::string& path);
-// Before long work: throws Error(Usage) where the file must not be replaced
-// (base/output.h), or where none is named but --force is given.
+// Call before long work. Throws Error(Usage) if the file must not be replaced (base/output.h), or
+// if --force is given without a file.
 void check_output(const std::string& path, const OutputKind& kind, bool force);
 
-// Reads config.yaml of a run folder, overridden by `sets`. Throws MissingInput
-// where there is none.
+// Reads config.yaml of a run folder, overridden by `sets`. Throws MissingInput if there is none.
 config::RunOptions read_run_configuration(
     const std::string& folder, const std::vector<std::string>& sets = {});
 
-// Reads the file or name, with its overrides, --name and --output. `log` tells
-// what was adapted to the launcher or to train.steps. `launched`: the number of
-// processes that a launcher started, which are then the workers; 0: none.
+// Reads the configuration that `args` name, with overrides, --name and --output. Logs what was
+// adapted to the launcher or to train.steps. `launched`: the number of processes that a launcher
+// started, which are then the workers; 0: none.
 config::RunOptions read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched = 0);
 
 }  // namespace abtrain::app

@@ -25,7 +25,7 @@ namespace {
 
 struct DecomposeArgs {
   weights::DecomposeOptions options;
-  // The given options of the rank rule (linalg::fields_of), by key.
+  // The options given for the rank rule (linalg::fields_of), by key.
   std::map<std::string, std::string> rule;
   std::string budget;
   Format format = Format::Table;
@@ -65,7 +65,7 @@ void read_rule(DecomposeArgs& args) {
   ReadResult reading;
   apply(linalg::fields_of(args.options.rule), section, reading);
   for (Problem& problem : reading.problems) {
-    problem.key.clear();  // the option has its name
+    problem.key.clear();  // the option's name says it
   }
   throw_any(reading.problems, ErrorKind::Usage);
   for (const linalg::RankRuleKind& k : linalg::rank_rules()) {
@@ -103,7 +103,7 @@ int run_decompose(DecomposeArgs& args) {
   const std::string text = args.format == Format::Json ? json_text(weights::decompose_json(report))
                            : is_table                  ? weights::decompose_table(report)
                                                        : weights::decompose_csv(report);
-  // The written file may be standard output; then the report goes elsewhere.
+  // If the file is written to standard output, the report goes to standard error.
   if (report.written && is_standard_output(args.options.output)) {
     std::cerr << printable(text, "\n");
   } else {

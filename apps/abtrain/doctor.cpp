@@ -1,4 +1,4 @@
-// abtrain doctor: prints what this machine has, and what is missing.
+// abtrain doctor: prints what this machine has and what is missing.
 #include "train/doctor.h"
 
 #include <CLI/CLI.hpp>

@@ -1,7 +1,7 @@
-// Catches signals before anything else. LibTorch's libraries take most of the
-// time that a start takes, to initialize themselves; the functions in
-// .preinit_array come before that. No library is ready then, so only system
-// calls are used. main() does the same where this cannot be done.
+// Catches signals before anything else runs. Most of the program's start-up time goes to the
+// initialization of LibTorch's libraries; the functions in .preinit_array run before that. No
+// library is ready then, so only system calls are used. Where this is impossible, main() does the
+// same.
 #include "base/signals.h"
 
 namespace {

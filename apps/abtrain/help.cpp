@@ -1,5 +1,5 @@
 // abtrain help: the options of a command, or keys of a configuration with their default, range and
-// meaning, as docs/config.md has them.
+// meaning, as in docs/config.md.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -54,8 +54,8 @@ std::string text_of(const std::string& name, const Field& field) {
   return text;
 }
 
-// The key of this name, or the keys of the section; "" if there is none. `train.` is the section
-// that has the name of a command.
+// The text on the key of this name, or on the keys of the section; "" if there is none. `train.`
+// means the section train, because `train` is a command.
 std::string text_of_keys(const std::string& word) {
   config::RunOptions defaults;
   const Fields fields = config::fields_of(defaults);

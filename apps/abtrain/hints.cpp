@@ -14,24 +14,24 @@ namespace abtrain::app {
 
 namespace {
 
-// Options of other programs, with ours that stand for them; see also config/other_words.h.
+// Options of other programs, and our options for the same; see also config/other_words.h.
 constexpr std::pair<const char*, const char*> kElsewhere[] = {
     {"-v", "--version"},          {"-V", "--version"},           {"--cfg", "--config"},
     {"--conf", "--config"},       {"--config-name", "--config"}, {"--checkpoint", "--resume"},
     {"--output-dir", "--output"}, {"--save-dir", "--output"}};
 
-// Options of earlier versions, for which variables stand.
+// Options of earlier versions that environment variables have replaced.
 constexpr const char* kProcesses[] = {
     "--rank", "--processes", "--local-rank", "--local-processes", "--meet-at"};
 
-// With dashes in place of underscores, and without a value.
+// The option with dashes in place of underscores, and without a value.
 std::string spelled(const std::string& option) {
   std::string out = option.substr(0, option.find('='));
   std::ranges::replace(out, '_', '-');
   return out;
 }
 
-// The value that is given with an option: `--lr=0.1` or `--lr 0.1`.
+// The value given with an option: `--lr=0.1` or `--lr 0.1`.
 std::string value_of(const std::string& option, const std::vector<std::string>& words) {
   if (const std::size_t equals = option.find('='); equals != option.npos) {
     return option.substr(equals + 1);

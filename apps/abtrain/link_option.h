@@ -9,8 +9,8 @@
 
 namespace abtrain::app {
 
-// Adds --bandwidth, --latency and --nodes, also spelled --hosts, to a group of the
-// help; by default the one of all other options.
+// Adds --bandwidth, --latency and --nodes (also spelled --hosts) to a group of the help, by default
+// to that of all other options.
 inline void add_link(CLI::App& command, plan::Link& link, const char* group = "Options") {
   command
       .add_option(
@@ -34,7 +34,7 @@ inline void add_link(CLI::App& command, plan::Link& link, const char* group = "O
       ->group(group);
 }
 
-// Throws Error(Usage) where a network is described, but for its bandwidth.
+// Throws Error(Usage) if a network is described without its bandwidth.
 inline void check_link(const plan::Link& link) {
   ABT_CHECK(
       !link.bandwidth.empty() || (link.latency.empty() && link.nodes == 0), Usage,

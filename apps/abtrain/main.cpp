@@ -47,8 +47,8 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-// The words with their command in front: `abtrain my.yaml` is `abtrain train
-// my.yaml`, and `abtrain help plan` is `abtrain plan --help`.
+// Puts the command in front of the words: `abtrain my.yaml` is `abtrain train my.yaml`, and
+// `abtrain help plan` is `abtrain plan --help`.
 std::vector<std::string> with_verb(
     std::vector<std::string> words, const std::vector<std::string>& verbs) {
   constexpr std::array<std::string_view, 3> kOwn{"--help", "-h", "--version"};
@@ -68,8 +68,7 @@ std::vector<std::string> with_verb(
   return words;
 }
 
-// The first word chooses the command: where it is wrong, suggest what was
-// meant.
+// Checks the first word, which chooses the command; if it is wrong, suggests what was meant.
 void check_verb(const std::string& verb, const std::vector<std::string>& verbs) {
   if (verb.starts_with('-') || std::ranges::count(verbs, verb) > 0) {
     return;
@@ -84,8 +83,8 @@ void check_verb(const std::string& verb, const std::vector<std::string>& verbs) 
                             meant.empty() ? "" : formatted("; did you mean '{}'?", meant)));
 }
 
-// Reports words that the command does not take. CLI11 on its own would complain
-// about missing arguments first.
+// Reports words that the command does not take. CLI11 alone would first complain about missing
+// arguments.
 void check_unknown(const CLI::App& command, const std::vector<std::string>& words) {
   const std::vector<std::string> rest = command.remaining();
   const auto is_option = [](const std::string& word) {
@@ -107,8 +106,7 @@ void check_unknown(const CLI::App& command, const std::vector<std::string>& word
       *set);
 }
 
-// An empty value would count as no value, as in --name "$NAME" where NAME is
-// unset.
+// Refuses empty values, as in --name "$NAME" with NAME unset; CLI11 would take them for no value.
 void check_empty(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const bool needs_value = option->get_items_expected_min() > 0;
@@ -132,7 +130,7 @@ int run(int argc, char** argv, std::string& verb) {
       "abtrain trains neural networks with as little communication as "
       "possible.\n`abtrain CONFIG` is `abtrain train CONFIG`."};
   parser.name("abtrain");
-  parser.formatter(std::make_shared<HelpFormatter>());  // of all commands
+  parser.formatter(std::make_shared<HelpFormatter>());  // for all commands
   parser.require_subcommand(1);
   parser.set_version_flag("--version", app::version_text());
 
@@ -151,7 +149,7 @@ int run(int argc, char** argv, std::string& verb) {
   add("Weights", {app::add_export(parser), app::add_decompose(parser)});
   add("Help", {app::add_doctor(parser), app::add_completion(parser, argv[0])});
   add("Help", {app::add_help(parser, verbs)});
-  parser.footer(kExamples);  // after the commands, which would inherit it
+  parser.footer(kExamples);  // added after the commands, which would inherit it
 
   if (words.empty()) {
     std::cerr << parser.help();
@@ -195,9 +193,8 @@ void abtrain::app::print(const std::string& text, bool exact) {
 
 namespace {
 
-// The processes of a run have the same command line, and process 0 says
-// what is wrong with it. The others give it time for that, because launchers
-// end all processes when one has failed.
+// The processes of a run have the same command line, and process 0 reports what is wrong with it.
+// The others give it time for that, because launchers end all processes when one has failed.
 bool leaves_it_to_process_0(const std::string& command, const Error& error) {
   constexpr std::chrono::seconds kTime{3};
   const bool is_run = command == "train" || command == "sweep";
@@ -221,7 +218,7 @@ int run_to_exit_code(int argc, char** argv) {
   try {
     const int code = run(argc, argv, command);
     ABT_CHECK(
-        code != 0 || std::cout.flush(), Io,  // a failure says more
+        code != 0 || std::cout.flush(), Io,  // a failure has its own message
         "cannot write to standard output (is the disk full, or its reader "
         "gone?)");
     return code;
@@ -230,7 +227,7 @@ int run_to_exit_code(int argc, char** argv) {
       return error.exit_code();
     }
     const bool has_place = dynamic_cast<const LocatedError*>(&error) != nullptr;
-    // Messages quote files and command lines.
+    // Messages may quote files and command lines.
     std::cerr << (has_place ? "" : "abtrain: ") << printable(error.what(), "\n\t") << '\n';
     if (error.kind() == ErrorKind::Usage && !has_place) {
       std::cerr
@@ -247,8 +244,8 @@ int run_to_exit_code(int argc, char** argv) {
   }
 }
 
-// Tools that are loaded into the program (profilers) and sanitizers report when
-// the global objects are destroyed.
+// Profilers that are loaded into the program, and sanitizers, report when the global objects are
+// destroyed.
 bool reports_at_exit() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return true;
@@ -260,11 +257,10 @@ bool reports_at_exit() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  catch_signals();  // if early_start.cpp has not
+  catch_signals();  // if early_start.cpp has not done so
   const int code = run_to_exit_code(argc, argv);
-  // Everything is written and closed by now. To destroy the global objects of
-  // LibTorch and CUDA would take 0.1 s, during which Ctrl-C would turn a
-  // finished run into a failed one.
+  // Everything is written and closed by now. Destroying the global objects of LibTorch and CUDA
+  // would take 0.1 s, during which Ctrl-C would turn a finished run into a failed one.
   if (!reports_at_exit()) {
     std::fflush(nullptr);
     std::_Exit(code);

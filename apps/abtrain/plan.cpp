@@ -108,7 +108,7 @@ void run_same_size(const PlanArgs& args) {
   ConfigArgs config = args.config;
   if (config.config.empty()) {
     config.config = is_run ? reference + "/config.yaml" : reference;
-    reference_config = config;  // they are one, so --set changes both
+    reference_config = config;  // both are the same, so --set changes both
   }
   std::optional<config::RunOptions> theirs;
   if (!is_run) {

@@ -1,4 +1,4 @@
-// abtrain predict: classes of images or arrays by the model of a finished run.
+// abtrain predict: classifies images or arrays with the model of a finished run.
 #include "train/predict.h"
 
 #include <CLI/CLI.hpp>
@@ -105,7 +105,7 @@ std::string predictions_json(const train::Predictions& predictions) {
 }
 
 int run_predict(PredictArgs& args) {
-  // Tables of other programs may begin like this, too.
+  // Tables of other programs may start in the same way, so no existing table may be replaced.
   check_output(
       args.output, {"-o", "an empty file", [](const std::string&) { return false; }}, args.force);
   const Format format = format_of(args);

@@ -42,7 +42,7 @@ std::string find_python() {
   return beside.empty() ? "python3" : beside;
 }
 
-// The folder of the package: in a wheel, an installation or a clone.
+// The folder of the Python package: in a wheel, an installation or a clone.
 std::string package_folder() {
   const fs::path place = fs::path(program_path()).parent_path();
   std::error_code ignored;

@@ -41,7 +41,7 @@ Format format_of(const ReportArgs& args) {
   return format;
 }
 
-// Recognizes a report by the beginning of each format.
+// Recognizes a report by its beginning, in any of the formats.
 bool is_report(const std::string& begin) {
   const std::string first = begin.substr(0, begin.find('\n'));
   return begin.find("<title>abtrain report</title>") != std::string::npos ||
@@ -75,7 +75,7 @@ std::string written(const report::Comparison& comparison, Format format, const R
   return report::as_table(comparison, columns, !names_file(args.file) && wants_color(1));
 }
 
-// Adds what each finished run would take on the link.
+// Adds the time that each finished run would take on the link.
 void add_link_seconds(report::Comparison& comparison, const plan::Link& link) {
   for (report::Setting& setting : comparison.settings) {
     for (report::RunRecord& run : setting.runs) {

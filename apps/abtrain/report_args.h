@@ -1,4 +1,4 @@
-// What `abtrain report` is asked for.
+// The arguments of `abtrain report`.
 #pragma once
 
 #include <optional>

@@ -24,15 +24,15 @@ namespace abtrain::app {
 
 namespace {
 
-// The seconds of a short run; all are 0 if it diverged.
+// The durations of a short run, in seconds; all are 0 if it diverged.
 struct ShortRun {
-  double train = 0;        // on the link, if there is one
-  double here = 0;         // on this machine, as measured
-  double whole = 0;        // from its start to its end, on this machine
-  std::string doubt = {};  // why they are not reliable; "" if they are
+  double train = 0;        // training, on the link if there is one
+  double here = 0;         // training on this machine, as measured
+  double whole = 0;        // from start to end of the run, on this machine
+  std::string doubt = {};  // why the times are not reliable; "" if they are
 };
 
-// Trains so many steps of a rival in a folder of `scratch`.
+// Trains `steps` steps of a rival, in a folder in `scratch`.
 ShortRun short_run(
     const sweep::RivalList& list, const sweep::RivalPlan& rival, std::int64_t steps,
     const TemporaryFolder& scratch) {
@@ -74,20 +74,20 @@ ShortRun short_run(
           : ""};
 }
 
-// Runs of up to so many steps are tried where shorter ones are refused.
+// If shorter runs are refused, the first run may have up to this many steps.
 constexpr std::int64_t kMaxTries = 1024;
 
-// Runs with fewer steps say nothing, and pilots take down to an eighth of them.
+// Runs with fewer steps say nothing, and pilots take as little as an eighth of the steps.
 constexpr std::int64_t kMinSteps = 16;
 
-// The steps of a run that takes so long: a line through the last two of some
-// short runs, each longer than the one before, since the start of a run takes
-// time of its own. `measure(steps)`: their seconds; `first`: the steps of the first
-// run. 0 if the rival diverged.
+// The number of steps of a run that takes `wanted` seconds. Measures short runs, each longer than
+// the one before, and draws a line through the last two, because the start of a run takes time of
+// its own. `measure(steps)`: seconds of a short run. `first`: steps of the first one. 0 if the
+// rival diverged.
 std::int64_t steps_for(const auto& measure, std::int64_t first, double wanted) {
-  constexpr double kShare = 0.15;  // of the whole, for the last short run
+  constexpr double kShare = 0.15;  // of `wanted`, for the last short run
   constexpr double kLongEnough = 0.08;
-  constexpr double kLongStart = 0.3;  // one run will do
+  constexpr double kLongStart = 0.3;  // then one run is enough
   constexpr double kMinGrowth = 2;
   constexpr double kMaxGrowth = 12;
   std::int64_t steps = first;
@@ -110,7 +110,7 @@ std::int64_t steps_for(const auto& measure, std::int64_t first, double wanted) {
   return seconds <= 0 ? 0 : std::max<std::int64_t>(1, std::llround((wanted - start) / each));
 }
 
-// Sets the rival's steps. Returns why it cannot take part, if it cannot.
+// Sets the rival's steps. If it cannot take part, returns the reason.
 std::optional<sweep::LeftOut> set_length(
     const sweep::RivalList& list, std::int64_t steps, const TemporaryFolder& scratch,
     sweep::RivalPlan& rival, Log& log) {
@@ -127,8 +127,8 @@ std::optional<sweep::LeftOut> set_length(
         return because(sweep::refusal(list, rival, first, false));
       }
     }
-    ShortRun last;    // which counts most
-    double each = 0;  // seconds of a step of it, here
+    ShortRun last;    // determines the result
+    double each = 0;  // seconds of one of its steps on this machine
     const auto measure = [&](std::int64_t count) {
       last = short_run(list, rival, count, scratch);
       each = last.here / static_cast<double>(count);

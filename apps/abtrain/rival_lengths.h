@@ -1,4 +1,4 @@
-// How many steps each rival gets.
+// Chooses the number of steps of each rival.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace abtrain::app {
 
-// Sets the steps of all rivals: to `steps`, or where list.seconds is above 0 to
-// as many as take that long, by short runs of this program. Those that cannot
-// take part are moved to list.left_out, with the reason. list.config must be
-// readable from here. Throws Error(Stopped) on a signal, and Error(Config) with
-// what a short run said where it fails for another reason.
+// Sets the steps of all rivals: to `steps` or, if list.seconds is above 0, to as many as take that
+// long, measured with short runs of this program. Moves rivals that cannot take part to
+// list.left_out, with the reason. list.config must be readable from the current folder. Throws
+// Error(Stopped) on a signal, and Error(Config) with the output of a short run that fails for
+// another reason.
 void set_lengths(sweep::RivalList& list, std::int64_t steps, Log& log);
 
 }  // namespace abtrain::app

@@ -1,6 +1,5 @@
-// abtrain rivals: which method for this model, these data, this link and this
-// time? Writes a sweep of all methods that are worth weighing, equally tuned
-// and equally long, and on request trains it.
+// abtrain rivals: which method is best for this model, this data, this link and this time? Writes a
+// sweep of all methods worth comparing, equally tuned and equally long, and trains it on request.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -50,11 +49,11 @@ struct RivalsCommand {
   bool force = false;
 };
 
-constexpr std::int64_t kSeeds = 3;          // if none are asked for,
-constexpr std::int64_t kFinalistSeeds = 5;  // and then of the two best rivals
+constexpr std::int64_t kSeeds = 3;          // default of --seeds
+constexpr std::int64_t kFinalistSeeds = 5;  // for the two best rivals, without --seeds
 
-// The same for the same choices, however they are spelled: 30 and 30.0 seconds, or
-// the default and its value.
+// The command line in one spelling: equal for the same choices, whether 30 or 30.0 seconds, the
+// default or its value is given.
 std::string command_line(const RivalsCommand& args) {
   std::vector<std::string> words{"abtrain", "rivals", args.config.config};
   words.insert(words.end(), args.config.sets.begin(), args.config.sets.end());
@@ -82,7 +81,7 @@ std::string command_line(const RivalsCommand& args) {
   return printable(join(words, " "));
 }
 
-// The short runs that tell a rival's length take this part of a run's time.
+// The short runs that measure a rival's length take this share of the time of a run.
 constexpr double kMeasuringShare = 0.25;
 
 constexpr std::string_view kMark = "# Made by: ";
@@ -99,7 +98,7 @@ bool is_rivals_file(const std::string& begin) {
   return begin.starts_with(kMark);
 }
 
-// The last line of a file tells whether the lines before it are still as they were written.
+// The last line of a file tells whether the lines before it were edited.
 std::string last_line_of(std::string_view text) {
   return formatted("# As written, without edits: {}\n", hash_text(hash_of_text(text)));
 }
@@ -137,7 +136,7 @@ void check(const RivalsCommand& args) {
       args.config.config, args.config.config);
 }
 
-// What the comparison of so many rivals takes.
+// The runs that the comparison of these rivals takes.
 sweep::Work work_of(const sweep::RivalList& list, const RivalsCommand& args) {
   const std::int64_t seeds = args.seeds.value_or(kSeeds);
   const std::size_t count = list.rivals.size();
@@ -175,7 +174,7 @@ void announce(const sweep::RivalList& list, const RivalsCommand& args, Log& log)
       human_seconds(kMeasuringShare * static_cast<double>(list.rivals.size()) * *args.seconds));
 }
 
-// The same by what the short runs took, before anything is trained.
+// The same, from what the short runs took, before anything is trained.
 void announce_measured(const sweep::RivalList& list, const RivalsCommand& args, Log& log) {
   const sweep::Work work = work_of(list, args);
   const auto count = static_cast<double>(list.rivals.size());
@@ -192,7 +191,7 @@ void announce_measured(const sweep::RivalList& list, const RivalsCommand& args, 
   }
 }
 
-// The rivals of the command line; says which ones are left out.
+// The rivals for the command line; logs which ones are left out.
 sweep::RivalList list_of(const RivalsCommand& args, Log& log) {
   const auto folders = config_places();
   sweep::RivalsRequest request{.ratio = args.ratio, .all = args.all, .tune = args.tune};
@@ -211,14 +210,14 @@ sweep::RivalList list_of(const RivalsCommand& args, Log& log) {
   list.config = fs::absolute(path).lexically_normal().string();
   for (const sweep::LeftOut& one : list.left_out) {
     if (one.why == report::kNotAsked) {
-      continue;  // the user has just said so
+      continue;  // the user asked for that
     }
     log.info("{} is left out: {}", one.name, one.why);
   }
   return list;
 }
 
-// The rivals, and the layers of the small ones.
+// The rivals, and the layers of the small networks.
 std::string dry_text(const sweep::RivalList& list) {
   const std::size_t widest = std::ranges::max(
       mapped(list.rivals, [](const sweep::RivalPlan& rival) { return rival.name.size(); }));
@@ -258,7 +257,7 @@ int run_rivals(const RivalsCommand& args) {
     const StopSignals signals;
     const std::string there = !args.force && is_there(file) ? read_file(file, kMaxText) : "";
     const bool edited = !there.empty() && is_edited(there);
-    // An interrupted comparison goes on with the lengths that were measured.
+    // An interrupted comparison continues with the lengths that were measured.
     if (args.run && there.starts_with(head_of(args))) {
       log.info(
           "{}: written by this command before{}; it is continued", file,

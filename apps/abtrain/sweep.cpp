@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct SweepCommand {
-  const CLI::App* command = nullptr;  // null: of another command's making
+  const CLI::App* command = nullptr;  // null: created by another command
   sweep::SweepArgs sweep;
   std::optional<std::int64_t> task;
   std::optional<std::int64_t> round;  // of a sweep with halving, from 1
@@ -43,8 +43,8 @@ sweep::Sweep read_sweep(const SweepCommand& args) {
   return sweep::read_sweep(args.sweep, config_places());
 }
 
-// The points of the sweep; of one with halving, those of the round that is
-// asked for (by default the first), which depend on the rounds before.
+// The points of the sweep. With halving, the points of the requested round (by default the first),
+// which depend on the rounds before.
 sweep::Round points_of(const SweepCommand& args, const sweep::Sweep& sweep) {
   ABT_CHECK(
       !args.round || sweep.halving, Usage, "--round is for sweeps with halving; {} has none",
@@ -73,8 +73,7 @@ int list_runs(const SweepCommand& args) {
       rows.push_back(
           {{"index", run.index}, {"point", run.label}, {"folder", run.folder}, {"state", state}});
     } else {
-      // A tab ends each cell and a newline each row, so names may contain
-      // neither.
+      // A tab ends each cell and a newline each row, so names may contain neither of them.
       lines += formatted(
           "{}\t{}\t{}\t{}\n", run.index, printable(run.label), printable(run.folder), state);
     }
@@ -98,11 +97,11 @@ std::vector<std::string> arguments_of(const SweepCommand& args, const sweep::Swe
   return words;
 }
 
-// Trains one point in this process, or with a launcher's processes as workers.
-// The one that ends last prints the report.
+// Trains one point in this process, or with a launcher's processes as workers. The last point to
+// finish prints the report.
 int train_task(const SweepCommand& args, std::int64_t task) {
   if (const sweep::Sweep whole = read_sweep(args); whole.halving) {
-    // The array of a round has as many jobs as the round may need.
+    // The array of a round has as many jobs as the round needs at most.
     const sweep::Round round = points_of(args, whole);
     const auto most = static_cast<std::int64_t>(
         sweep::runs_in(whole, static_cast<std::size_t>(args.round.value_or(1) - 1)));

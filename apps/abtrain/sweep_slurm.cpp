@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Copies the scripts that batch files use to the working folder, and returns where they are: the
-// program's own folder may lie in an image, which the host does not see.
+// Copies the scripts that batch files use to the working folder and returns their place: the
+// program's own folder may be in an image that the host does not see.
 std::string copied_scripts(const std::string& root, const std::string& folder) {
   const std::string copy = folder + "/abtrain-slurm";
   for (const char* part : {"slurm", "scripts"}) {
@@ -39,7 +39,7 @@ std::string copied_scripts(const std::string& root, const std::string& folder) {
   return copy;
 }
 
-// What the user should know of the batch file.
+// Logs what the user should know about the batch file.
 void describe(
     const sweep::SlurmArray& array, const sweep::SlurmOptions& given, std::size_t points,
     Log& log) {
@@ -141,7 +141,7 @@ void emit_slurm(
       array.rounds.push_back(sweep::runs_in(whole, i));
     }
   }
-  sweep::slurm_script(array, runs);  // refuses names before the time is measured
+  sweep::slurm_script(array, runs);  // refuses bad names before the time is measured
   array.needs = sweep::slurm_needs(runs, request, log);
   if (array.options.launcher) {
     array.root = copied_scripts(array.root, folder);

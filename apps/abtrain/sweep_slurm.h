@@ -13,7 +13,7 @@
 namespace abtrain::app {
 
 struct SlurmArgs {
-  // A file; "" and "-" mean standard output.
+  // A file name; "" and "-" mean standard output.
   std::optional<std::string> file;
   std::optional<std::int64_t> points_per_job;
   std::optional<std::string> launcher;
@@ -24,8 +24,8 @@ struct SlurmArgs {
 void add_slurm_options(CLI::App& command, SlurmArgs& args);
 // Throws Error(Usage) for options without --emit-slurm, and for a file that must not be replaced.
 void check_slurm(const SlurmArgs& args, bool force);
-// Writes the batch file. `first`: the points, or those of the first round; `arguments`: those
-// after `sweep` that name the sweep in any folder; `jobs`: at a time.
+// Writes the batch file. `first`: the points, or those of the first round. `arguments`: the
+// arguments after `sweep` that name the sweep in any folder. `jobs`: how many run at the same time.
 void emit_slurm(
     const SlurmArgs& args, const sweep::Sweep& whole, const sweep::Sweep& first,
     const std::vector<std::string>& arguments, std::optional<std::int64_t> jobs);

@@ -1,4 +1,4 @@
-// Training the points of a sweep here, and the report on them.
+// Trains the points of a sweep here, and reports on them.
 #include <algorithm>
 #include <exception>
 #include <set>
@@ -15,8 +15,8 @@ namespace abtrain::app {
 
 namespace {
 
-// Prints the table of the runs as `abtrain report` does; of rivals the front,
-// which it also writes as a page.
+// Prints the table of the runs as `abtrain report` does. For rivals, prints the front and also
+// writes it as a page.
 void print_report(const std::vector<sweep::PointRun>& runs, bool of_rivals, Log& log) {
   ReportArgs args;
   for (const sweep::PointRun& run : runs) {
@@ -36,9 +36,8 @@ void print_report(const std::vector<sweep::PointRun>& runs, bool of_rivals, Log&
   }
 }
 
-// Reports on runs whose training has ended with this exit code, which it returns.
-// If that is the code of a failure, a report that fails hides it no more than by
-// a warning.
+// Reports on runs after training has ended with exit code `code`, and returns `code`. If that code
+// means failure, an error of the report is only a warning and does not hide it.
 int report(int code, const std::vector<sweep::PointRun>& runs, bool of_rivals, Log& log) {
   try {
     print_report(runs, of_rivals, log);
@@ -51,8 +50,9 @@ int report(int code, const std::vector<sweep::PointRun>& runs, bool of_rivals, L
   return code;
 }
 
-// The exit code of a comparison whose runs at full length have ended: that of a divergence if a
-// rival has no result, because all of its runs or those that were to tell its length diverged.
+// The exit code of a comparison after its full-length runs have ended: the code of a divergence if
+// a rival has no result, because all of its runs diverged, or those that were to measure its
+// length.
 int exit_code_of(const sweep::Sweep& sweep, const std::vector<sweep::PointRun>& runs, Log& log) {
   const sweep::Halving& halving = *sweep.halving;
   std::vector<std::string> without;
@@ -133,7 +133,7 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
       return report(code == 0 ? exit_code_of(sweep, runs, log) : code, runs, true, log);
     }
     if (code != 0) {
-      return code;  // a pilot without a result: nothing can be chosen
+      return code;  // a pilot has no result, so nothing can be chosen
     }
   }
 }

@@ -27,8 +27,8 @@ struct TrainArgs {
   bool fast_dev_run = false;
 };
 
-// Two steps, the first of which ends with a checkpoint, and an evaluation; in a
-// folder of its own, which is on the file system that all workers see.
+// A run of two steps, with a checkpoint after the first one and an evaluation. Its folder is of its
+// own, on the file system that all workers see.
 config::RunOptions read_fast_run(const TrainArgs& args, std::int64_t launched, Log& log) {
   ConfigArgs config = args.config;
   for (const char* set :
@@ -42,8 +42,8 @@ config::RunOptions read_fast_run(const TrainArgs& args, std::int64_t launched, L
   return options;
 }
 
-// Where an option names a run and there is no configuration: takes the run's own configuration, and
-// its folder or one beside it.
+// For an option that names a run when no configuration is given: takes the run's own configuration,
+// and its folder or one beside it.
 fs::path take_configuration(
     const char* wanted, const std::string& given, const std::string& folder, ConfigArgs& config) {
   fs::path run = fs::absolute(folder).lexically_normal();
@@ -64,8 +64,8 @@ fs::path take_configuration(
   return run;
 }
 
-// `--resume RUN` alone: the run's own configuration and folder. A finished run
-// is reported, unless overrides make it longer.
+// `--resume RUN` alone: takes the run's own configuration and folder. A finished run is only
+// reported, unless overrides make it longer.
 void take_run(TrainArgs& args) {
   const bool is_in_place = args.config.name.empty() && args.config.output.empty();
   const fs::path run = take_configuration(
@@ -79,7 +79,7 @@ void take_run(TrainArgs& args) {
   }
 }
 
-// `--branch-from RUN[@CHECKPOINT]`: without a configuration, that of the run.
+// `--branch-from RUN[@CHECKPOINT]`: if no configuration is given, takes that of the run.
 void take_branch(TrainArgs& args) {
   const std::string& from = args.config.branch_from;
   ABT_CHECK(

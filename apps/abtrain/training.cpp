@@ -23,7 +23,7 @@ int train_here(
   std::optional<train::Processes> processes;
   if (launch.size > 1) {
     log.info("{}", launch.text());
-    Log log_of_each;  // each process says what it is waiting for
+    Log log_of_each;  // each process shows what it is waiting for
     train::SetupWatch watch(
         log_of_each,
         formatted(
@@ -32,7 +32,7 @@ int train_here(
             launch.size - 1),
         train::SetupWatch::Shows::Once);
     if (launch.has_mpi && launch.rank != 0) {
-      // mpirun stops all processes, and one of them reports it.
+      // mpirun stops all processes; one of them reports that.
       watch.set_leave([](const std::string&) { std::_Exit(static_cast<int>(ErrorKind::Stopped)); });
     }
     processes.emplace(launch, log);

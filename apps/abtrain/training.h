@@ -1,5 +1,5 @@
-// Trains one run in this process, alone or as one of a launcher's processes, or
-// the points of a sweep in processes of their own.
+// Trains one run in this process, which may be one of a launcher's processes, or the points of a
+// sweep, each in a process of its own.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,13 @@
 
 namespace abtrain::app {
 
-// Returns the configuration to train. Gets the number of processes that a
-// launcher started (0: none), and a log for what it has to say.
+// Returns the configuration to train. Gets the number of processes that a launcher started (0:
+// none), and a log for its messages.
 using ReadOptions = std::function<config::RunOptions(std::int64_t launched, Log& log)>;
 
-// Trains the configuration that `read` returns, and prints the report. Returns
-// the exit code, or as one of a launcher's processes not at all. `session`: all
-// but the host, the watch and the hooks. `after`: called at the end of a run
-// that has finished, by the process of worker 0.
+// Trains the configuration that `read` returns, and prints the report. Returns the exit code; in a
+// launcher's process, does not return. `session`: everything but the host, the watch and the hooks.
+// `after`: called by the process of worker 0 when a run has finished.
 int train_here(
     train::SessionOptions session, const ReadOptions& read,
     const std::function<void()>& after = [] {});
@@ -37,17 +36,17 @@ int train_sweep(const std::string& file);
 // first point is trained. `here`: they are trained on this machine.
 std::vector<sweep::PointRun> checked_runs(const sweep::Sweep& sweep, bool here);
 
-// A note that several points share is given once.
+// Logs the notes; a note that several points share is logged once.
 void log_notes(const std::vector<sweep::PointRun>& runs, Log& log);
 
-// Both train what has not finished, with so many jobs at a time, print the
-// report on all, and return the exit code.
+// Both train what has not finished, `jobs` at the same time, print the report on all, and return
+// the exit code.
 int train_runs(const std::vector<sweep::PointRun>& runs, std::size_t jobs, Log& log);
 // All rounds of a sweep with halving; the report is that of the last.
 int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log);
 
-// Prints that report if no point is left to train. `of_rivals`: the sweep is the last round of one
-// with halving. A report that fails is a warning.
+// Prints that report if no point is left to train. `of_rivals`: the sweep is the last round of a
+// sweep with halving. An error of the report is only a warning.
 void report_if_complete(const sweep::Sweep& sweep, bool of_rivals, Log& log);
 
 }  // namespace abtrain::app

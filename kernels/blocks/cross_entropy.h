@@ -1,7 +1,6 @@
-// The cross-entropy of rows of logits and its gradient (ops/cross_entropy.h has
-// the formulas): the body, a template over a team that processes a row, and its
-// launcher, which takes device pointers, is asynchronous on `stream` (a
-// cudaStream_t) and returns a cudaError_t as an int.
+// The cross-entropy of rows of logits and its gradient (ops/cross_entropy.h has the formulas). The
+// body is a template over a team that processes a row. The launcher takes device pointers, is
+// asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t as an int.
 //
 // A row is read twice and its gradient written once; a thread block per row
 // finds the row in the GPU's cache the second time.
@@ -31,16 +30,15 @@ struct CrossEntropy {
 ABT_LAUNCHER int cross_entropy(const CrossEntropy& job, void* stream);
 void work_on_host(const CrossEntropy& job);
 
-// The order of a sum over a row, the same on every device: the row begins in
-// the lane that the index of its first logit, modulo 8, names. Element i of
-// the lanes' sequence is added to lane i modulo kEntropyLanes. The lanes of a
-// unit (eight neighbors) are added up, upper half to lower half, then the units
-// are in the same way.
+// The order of a sum over a row, the same on every device. The row begins in the lane given by the
+// index of its first logit modulo 8. Element i of the lanes' sequence is added to lane i modulo
+// kEntropyLanes. The lanes of a unit (eight neighbors) are added, upper half to lower half; then
+// the units are added in the same way.
 constexpr int kEntropyUnit = 8;
 constexpr int kEntropyUnits = 512;
 constexpr int kEntropyLanes = kEntropyUnit * kEntropyUnits;
 
-// The sum of e^x over the logits that a lane has seen is sum e^most.
+// A lane stores the sum of e^x over its logits so far as sum * e^most.
 ABT_INLINE void add_exponential(float& most, float& sum, float x) {
   const float above = x - most;
   const float e = exponential(-::fabsf(above));
@@ -66,7 +64,7 @@ ABT_INLINE void cross_entropy_row(Team& team, const CrossEntropy& job, std::int6
   T* const gradient = static_cast<T*>(job.gradient);
   const std::int64_t label = job.labels[row];
   if (label < 0 || label >= job.length) {
-    // A label that is no class and does not say so must not look like a loss.
+    // A label that is neither a class nor `ignored` must not look like a valid loss.
     const float all = label == job.ignored ? 0.0f : float_of(kNan);
     team.for_tiles(logits, [&](const auto& tile, const auto&) ABT_INLINED {
       tile.store(gradient, [&](int) ABT_INLINED { return all; });

@@ -41,7 +41,7 @@ ABT_HOST_DEVICE inline float cut_of(const Magnitudes& job, std::int64_t tensor) 
 ABT_HOST_DEVICE inline bool is_above(float magnitude, float cut) {
   return !(magnitude <= cut);
 }
-// The count of a block's elements, from that of kBlock, zeros beyond the last.
+// The count over a block's elements, from the count over kBlock elements that includes its padding.
 ABT_HOST_DEVICE inline float without_padding(float count, float cut, const CodeBlock& block) {
   return is_above(0, cut) ? count - static_cast<float>(kBlock - block.count) : count;
 }

@@ -64,9 +64,8 @@ ABT_HOST_DEVICE inline float code_scale(float range, float limit, int log_size, 
   return 65536.0f * limit * (rotate ? 1.0f : ::sqrtf(size)) / range;
 }
 
-// What a code minus its zero point is worth in the mean of `members`, once H
-// has been applied. NaN for a block with a value that is not finite, so that
-// the problem shows.
+// The value of one code step in the mean of `members`, after H is applied. NaN for a block with a
+// value that is not finite, so that the problem shows.
 ABT_HOST_DEVICE inline float code_value(
     float range, float limit, int log_size, bool rotate, float members) {
   if (!(range <= 3e38f)) {

@@ -26,9 +26,10 @@ enum class CodeForm { TwoBits, Bytes };
 // The most workers whose byte codes a byte can add up.
 constexpr int kMaxByteWorkers = 127;
 
-// What all jobs have. A block's codes begin with those of its first group. Its elements belong to
-// one tensor, `slot`, or to several that follow one another without gaps; then `slot` is the index
-// in `tensors`, the blocks of single tensors, of the one that has the block's first element.
+// The fields that all jobs have. A block's codes begin with those of its first group. Its elements
+// belong to one tensor, `slot`, or to several that follow one another without gaps. In the second
+// case, `slot` is the index in `tensors` (blocks of single tensors) of the block that has the first
+// element.
 struct TernaryBlocks {
   const CodeBlock* blocks;
   std::int64_t count;
@@ -56,8 +57,8 @@ struct PackSums : TernaryBlocks {
 };
 ABT_LAUNCHER int pack_sums(const PackSums& job, void* stream);
 
-// What a mean is computed from: the workers' two-bit codes, which follow one
-// another; their sums as bit planes; or sums of byte codes.
+// The input of a mean: the workers' two-bit codes, one worker after another; their sums as bit
+// planes; or sums of byte codes.
 enum class CodeWire { Codes, Planes, Bytes };
 
 struct AverageCodes : TernaryBlocks {
@@ -94,7 +95,7 @@ ABT_HOST_DEVICE constexpr int sign_of(unsigned code) {
   return 2 * (high & low) - high;
 }
 
-// Where a block's codes are in those of all blocks.
+// The position of a block's codes among those of all blocks.
 struct Place {
   std::int64_t first;
   std::int64_t count;
@@ -106,9 +107,10 @@ struct Place {
   }
 };
 
-// Calls use(k, of(tensor)) for each element k of a unit of the block; beyond the block's end, with
-// the last tensor. `own`: a block of a tensor, not after the one that has the unit's first element;
-// becomes one not after the next unit's. Unless kPacked, the block is of a single tensor.
+// Calls use(k, of(tensor)) for each element k of a unit of the block; elements beyond the block's
+// end get the last tensor. `own`: a tensor's block, at or before the one with the unit's first
+// element; it advances, but not past the block of the next unit. Unless kPacked, the block is of a
+// single tensor.
 template <bool kPacked, class Team, class Of, class Use>
 ABT_INLINE void for_elements(
     const CodeBlock& block, int unit, const CodeBlock*& own, const Of& of, const Use& use) {
@@ -187,8 +189,8 @@ ABT_INLINE void encode(Team& team, const EncodeTernary& job, std::int64_t b) {
   });
 }
 
-// The sums of the workers' codes of a block, plus `workers`; above 2 workers for a value that is
-// not finite.
+// The sums of the workers' codes of a block, plus `workers`; above 2 * workers if a value is not
+// finite.
 template <class Team>
 ABT_INLINE void add_codes(
     const Team& team, const TernaryBlocks& job, const CodeBlock& block, const void* in, int workers,
@@ -212,7 +214,7 @@ template <bool kPacked, class Team>
 ABT_INLINE void average(Team& team, const AverageCodes& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
   const CodeBlock* tensor = first_tensor(job, b);
-  // The last bit of a mean depends on whether the level is divided or its multiple.
+  // Dividing the level and dividing its multiple can give means that differ in the last bit.
   const auto workers = static_cast<float>(job.workers);
   const float share = job.levels[tensor->slot] / workers;
   const auto mean_of = [&](std::int32_t sum, float level) ABT_INLINED {

@@ -2,13 +2,13 @@
 // that processes a chunk. Its members hold kLane adjacent lanes (chunk_norm.h)
 // of the chunk: kLane elements in each of the kRuns runs of kNormLanes. A
 // thread of a GPU has four lanes, a host thread all 32. A ChunkTeam provides
-//   chunk(), count()    its chunk, and how many elements that has; 0: there is
-//                       none
+//   chunk(), count()    its chunk, and that chunk's element count, or 0 if there is
+//                       no chunk
 //   leads()             whether this member writes what a chunk has only once
 //   load(from, run, x), store(to, run, value)
-//                       the member's elements of a run of the chunk; those
-//                       beyond `count` are 0, and are not written; value(lane)
-//                       is what is stored
+//                       the member's elements of a run of the chunk; elements
+//                       beyond `count` are read as 0 and not written; value(lane)
+//                       gives the element to store
 //   bytes(from, run, x), store_bytes(to, run, value)
 //                       the same for a byte per element, from the chunk's codes
 //                       on
@@ -112,7 +112,7 @@ ABT_INLINE void encode_chunk(Team& team, const EncodeWire& job) {
   ABT_UNROLL
   for (int run = 0; run < kRuns; ++run) {
     if constexpr (kBits != 2) {
-      // A mask in place of a branch, which would keep a host's runs apart.
+      // A mask instead of a branch, which would keep a host's runs apart.
       const std::uint32_t codable = all_ones(scale > 0);
       const float divisor = scale > 0 ? scale : 1.0f;
       ABT_UNROLL

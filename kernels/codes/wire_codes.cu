@@ -49,7 +49,7 @@ class CudaChunkTeam {
     const float x[kLane] = {value(0), value(1), value(2), value(3)};
     store_first(to + chunk_ * kWireChunk + index(run), left(run), is_aligned(to, 16), x);
   }
-  // A record's parts are filled up to words, so that a word is never cut.
+  // A record's parts are padded to whole words, so whole words are read and written.
   __device__ void bytes(const std::uint8_t* from, int run, std::uint8_t (&x)[kLane]) const {
     load_first(from + index(run), left(run) > 0 ? kLane : 0, true, x);
   }

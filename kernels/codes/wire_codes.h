@@ -38,8 +38,7 @@ constexpr int kGroupBytes = 7;
 struct WireLayout {
   WireCode code;
   std::int64_t numel;  // element count of u, at least 1
-  // Sparse: how many numbers of each chunk are sent, and of the last one.
-  // The former is a multiple of kGroupNumbers.
+  // Sparse: the numbers sent of each chunk (a multiple of kGroupNumbers), and of the last chunk.
   int sent;
   int sent_of_last;
 };
@@ -60,11 +59,11 @@ ABT_HOST_DEVICE constexpr std::int64_t codes_begin(const WireLayout& layout) {
   return fill_words(2 * scales * wire_chunks(layout));
 }
 
-// Bytes of a chunk's codes: of kWireChunk elements with this many bits each ...
+// Bytes of the codes of kWireChunk elements with this many bits each.
 ABT_HOST_DEVICE constexpr std::int64_t chunk_bytes(int bits) {
   return kWireChunk / 8 * bits;
 }
-// ... and of this many numbers that Sparse sends.
+// Bytes of the codes of this many numbers that Sparse sends.
 ABT_HOST_DEVICE constexpr std::int64_t sparse_bytes(int sent) {
   return (sent + kGroupNumbers - 1) / kGroupNumbers * kGroupBytes;
 }
@@ -83,7 +82,7 @@ constexpr std::int64_t wire_bytes(const WireLayout& layout) {
   return codes_begin(layout) + before * width + fill_words(last < width ? last : width);
 }
 
-// u becomes u minus what the record stands for.
+// u becomes u minus the decoded record.
 struct EncodeWire {
   WireLayout layout;
   float* u;
@@ -92,7 +91,7 @@ struct EncodeWire {
 ABT_LAUNCHER int encode_wire(const EncodeWire& job, void* stream);
 void work_on_host(const EncodeWire& job);
 
-// out = (add ? out : 0) + factor * what the record stands for.
+// out = (add ? out : 0) + factor * the decoded record.
 struct DecodeWire {
   WireLayout layout;
   const std::uint8_t* record;

@@ -16,11 +16,11 @@ constexpr std::uint16_t kNanScale = 0x7FC0;
 constexpr float kSmallestScale = 0x1p-126f;
 constexpr float kLargestScale = 0x1.FEp127f;
 
-// Processors return NaNs of different bits.
+// Processors return NaNs with different bits.
 ABT_HOST_DEVICE inline float with_one_nan(float x) {
   return x == x ? x : float_of(kNan);
 }
-// Magnitudes are ordered as these are; a NaN is larger than any number.
+// The bits of |x|, which order as magnitudes do; a NaN is larger than any number.
 ABT_HOST_DEVICE inline std::uint32_t magnitude_bits(float x) {
   return bits_of(x) & 0x7FFFFFFFu;
 }

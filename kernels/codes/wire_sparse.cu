@@ -7,8 +7,7 @@ namespace abtrain::kernels {
 
 namespace {
 
-// A thread block processes a chunk, whose elements are spread over its threads
-// as those of a code block.
+// A thread block processes a chunk. Its elements are spread over the threads as in a code block.
 static_assert(kSparseChunk == kBlock);
 
 constexpr int kRun = 16;  // threads whose counts one thread adds up
@@ -70,8 +69,7 @@ struct Smallest {
   std::uint32_t left = 0;
 };
 
-// Counts, for one digit of eight bits after another, the magnitudes that agree
-// in the digits before it.
+// For each eight-bit digit in turn, counts the magnitudes that agree in all earlier digits.
 __device__ Smallest find_smallest(const float (&x)[kRounds][kEight], int k, Shared& shared) {
   const auto t = static_cast<int>(threadIdx.x);
   Smallest found;
@@ -106,13 +104,13 @@ __device__ Smallest find_smallest(const float (&x)[kRounds][kEight], int k, Shar
   return found;
 }
 
-// Copies the elements that are sent, and their indices, in their order. Of
-// those that equal the smallest one, the first ones are sent.
+// Copies the elements that are sent, and their indices, in order. Among those that equal the
+// smallest one, the first are sent.
 __device__ void collect(
     const float (&x)[kRounds][kEight], const Smallest& smallest, Shared& shared, float* values,
     std::uint16_t* indices) {
-  // Four counts in one word: those that are larger than the smallest one and
-  // those that equal it, of either round.
+  // Four counts in one word: for each round, the elements larger than the smallest one and those
+  // equal to it.
   std::uint64_t own = 0;
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
@@ -194,7 +192,7 @@ __global__ void __launch_bounds__(kThreads) encode_sparse_kernel(const EncodeWir
   auto* const values = reinterpret_cast<float*>(&shared + 1);
   auto* const indices = reinterpret_cast<std::uint16_t*>(values + at.sent);
   float* const u = job.u + at.begin;
-  // Beyond the end are zeros, which come after all that exist.
+  // Padding beyond the end counts as zeros, which rank after all existing elements.
   float x[kRounds][kEight];
   load_block(u, at.count, x);
   collect(x, find_smallest(x, at.sent, shared), shared, values, indices);

@@ -31,15 +31,14 @@ ABT_HOST_DEVICE inline SparseChunk sparse_chunk(const WireLayout& layout, std::i
       last};
 }
 
-// Without a branch, as which level it is cannot be predicted.
+// Branchless, because the level cannot be predicted.
 ABT_INLINE float level_at(const float (&levels)[2], bool upper) {
   const std::uint32_t mask = all_ones(upper);
   return float_of((bits_of(levels[1]) & mask) | (bits_of(levels[0]) & ~mask));
 }
 
-// The codes of the group of elements from `first` on, of `sent` that a chunk
-// sends: their values and places are given. Leaves in u, the chunk, what the
-// codes do not express.
+// The codes of one group: the elements from `first` on, of the `sent` elements that a chunk sends
+// with these values and places. Leaves in u (the chunk) what the codes do not express.
 ABT_INLINE std::uint64_t encode_group(
     const float* values, const std::uint16_t* places, int first, int sent, float cut,
     const float (&levels)[2], float* u) {
@@ -57,7 +56,7 @@ ABT_INLINE std::uint64_t encode_group(
   return group;
 }
 
-// The way back, into the chunk `out`.
+// The reverse: decodes a group into the chunk `out`.
 ABT_INLINE void decode_group(
     std::uint64_t group, int first, const SparseChunk& chunk, const float (&levels)[2],
     const DecodeWire& job, float* out) {

@@ -44,7 +44,7 @@ struct Placement {
   int down = 0, right = 0, mirrored = 0;
 };
 
-// What is done to one image; elements in the box become 0.
+// The augmentation of one image; elements in the box become 0.
 struct Treatment {
   Placement place;
   Box erased;

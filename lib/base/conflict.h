@@ -1,6 +1,5 @@
-// A problem of a configuration that involves several keys, or one key and what
-// it is used on; the keys stay apart from the message, so that a reader of
-// files can point at the line of each.
+// A configuration problem that involves several keys, or one key and what it applies to. The keys
+// are kept apart from the message, so that a reader of files can point at the line of each:
 //   throw ConflictError({{"method.group_size", "workers"}, "expected ..."});
 #pragma once
 
@@ -20,7 +19,7 @@ struct Conflict {
 
 using Conflicts = std::vector<Conflict>;
 
-// Adds a conflict, with the message that formatted() makes, if there is one.
+// If `is_there`, adds a conflict with the message that formatted() makes.
 template <class... T>
 void conflict_if(
     bool is_there, Conflicts& out, std::vector<std::string> keys, fmt::format_string<T...> text,

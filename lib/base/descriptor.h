@@ -9,7 +9,7 @@
 
 namespace abtrain {
 
-// Is closed with its owner. Move-only.
+// Owns a file descriptor and closes it when destroyed. Move-only.
 class Descriptor {
  public:
   Descriptor() = default;  // none
@@ -40,8 +40,9 @@ class Descriptor {
   int file_ = -1;
 };
 
-// The result of a system call, which is repeated as long as signals interrupt it: on some network
-// file systems they interrupt any call. Not for close(), which frees the descriptor all the same.
+// Repeats a system call as long as signals interrupt it, and returns its result. On some network
+// file systems, signals interrupt any call. Not for close(), which frees the descriptor even if it
+// is interrupted.
 template <class Call>
 auto uninterrupted(const Call& call) {
   for (;;) {
@@ -52,7 +53,7 @@ auto uninterrupted(const Call& call) {
   }
 }
 
-// Writes all bytes; false, with the reason in errno, if that is not possible.
+// Writes all bytes. On failure, returns false with the reason in errno.
 inline bool write_all(int file, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written =

@@ -8,19 +8,19 @@
 
 namespace abtrain {
 
-// The length of a run. The steps of a run by the clock are an estimate, which all workers replace
-// now and then (train/step_clock.h).
+// The length of a run. In a run limited by time, the number of steps is an estimate that all
+// workers update now and then (train/step_clock.h).
 struct RunLength {
   std::int64_t steps_per_epoch = 0;
   std::int64_t steps = 0;
   bool by_clock = false;
-  // Steps done at the last estimate, and the share of the run that was done by then.
+  // Steps done at the last estimate, and the share of the run done by then.
   std::int64_t planned_at = 0;
   double share_then = 0;
 
-  // Where step t lies on an axis on which the run is `steps` long: at t, unless an estimate has
-  // changed. Then the rest of the steps is spread evenly over the rest of the axis, so that
-  // schedules go on without a jump and end with the run.
+  // The position of step t on an axis of length `steps`: t itself until an estimate changes. Then
+  // the remaining steps are spread evenly over the rest of the axis, so that schedules continue
+  // without a jump and end with the run.
   double at(std::int64_t t) const {
     if (share_then == 0) {
       return static_cast<double>(t);
@@ -33,9 +33,9 @@ struct RunLength {
   double share_at(std::int64_t t) const {
     return at(t) / static_cast<double>(steps);
   }
-  // After t steps, the run is estimated to have `estimate` steps in all.
+  // After t steps, the run is estimated to have `estimate` steps in total.
   void plan(std::int64_t t, std::int64_t estimate) {
-    // Little can have gone by at a wrong pace, and first estimates are rough.
+    // Early estimates are rough, so a new one simply replaces them: few steps used a wrong pace.
     constexpr double kEarly = 0.05;
     const double share = share_at(t);
     const bool is_early = share < kEarly && 20 * t < estimate;

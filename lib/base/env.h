@@ -18,8 +18,8 @@ std::optional<std::int64_t> first_env_integer(const char* name);
 // Replaces a leading "~" with $HOME, and $NAME and ${NAME} with that variable, as a shell does. If
 // one of them is not set, returns false and says so in `why`.
 bool expand_path(const std::string& path, std::string& out, std::string& why);
-// Where files are kept that can be made again: abtrain in $XDG_CACHE_HOME or
-// ~/.cache; "" if neither is known.
+// The folder for files that can be recreated: abtrain in $XDG_CACHE_HOME or ~/.cache; "" if neither
+// is known.
 std::string cache_folder();
 // The path of the running executable, or "" if the system does not provide it.
 std::string program_path();

@@ -22,8 +22,8 @@ enum class ErrorKind : int {
   Config = 78,        // the configuration is wrong
 };
 
-// All exit codes of the program: also 0, 1 for a bug, 127 where it did not start, and 130 and 141
-// after SIGINT and SIGPIPE (docs/commands.md).
+// All exit codes of the program. Besides the above: 0, 1 for a bug, 127 if it did not start, and
+// 130 and 141 after SIGINT and SIGPIPE (docs/commands.md).
 inline constexpr std::array kExitCodes{0, 1, 2, 65, 66, 69, 70, 74, 75, 78, 127, 130, 141};
 
 class Error : public std::runtime_error {
@@ -40,14 +40,14 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// An error whose message is printed without a prefix, because each of its lines
-// begins with the place that it is about (file:line:column), as editors expect.
+// An error that is printed without a prefix, because each line of its message begins with a
+// location (file:line:column), as editors expect.
 class LocatedError : public Error {
  public:
   using Error::Error;
 };
 
-// An error in one step of the training, counted from 1, with which its message begins.
+// An error in one training step. Its message begins with the step, counted from 1.
 class StepError : public Error {
  public:
   StepError(ErrorKind kind, std::int64_t at, const std::string& message)

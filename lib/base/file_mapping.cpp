@@ -17,8 +17,8 @@
 
 namespace abtrain {
 
-// Entries are never freed, because the handler may be reading the list; those of mappings that are
-// gone are used again.
+// Entries are never freed, because the handler may be reading the list. Entries of destroyed
+// mappings are reused.
 struct FileMapping::Entry {
   std::atomic<std::uintptr_t> begin{0};  // 0: free
   std::atomic<std::uintptr_t> end{0};
@@ -42,15 +42,15 @@ std::once_flag bus_errors_are_caught;
 struct sigaction bus_action_before;
 std::uintptr_t bytes_per_page = 0;
 
-// Puts zeros in the place of the mapping from the page of `at` on. Calls only what a signal handler
-// may. False if no mapping is there.
+// Replaces the mapping with zeros from the page of `at` on. Calls only functions that are allowed
+// in a signal handler. False if no mapping contains `at`.
 bool replace_lost_pages(std::uintptr_t at) {
   for (MappedEntry* entry = mapped_entries.load(); entry != nullptr; entry = entry->next) {
     const std::uintptr_t begin = entry->begin.load(), end = entry->end.load();
     if (begin == 0 || at < begin || at >= end) {
       continue;
     }
-    // First, so that whoever reads zeros finds the mark.
+    // Set first, so that whoever reads zeros finds the mark.
     if (!entry->lost.exchange(true)) {
       ++lost_mappings;
     }
@@ -74,7 +74,7 @@ void on_bus_error(int number, siginfo_t* info, void* context) {
   if ((bus_action_before.sa_flags & SA_SIGINFO) != 0) {
     bus_action_before.sa_sigaction(number, info, context);
   } else if (bus_action_before.sa_handler == SIG_DFL || is_fault) {
-    // The same access comes again, or the signal is sent again, and then it ends the process.
+    // With the default action, the repeated access or signal then ends the process.
     ::signal(number, SIG_DFL);
     if (!is_fault) {
       ::raise(number);

@@ -1,8 +1,8 @@
-// A file in the address space. Its bytes are read from disk when they are looked at, so reading
-// them fails where another program has cut the file short in the meantime, or where its disk fails:
-// by SIGBUS, which would end the process. Instead, the lost bytes become zeros, and the checks
-// below throw. Signal handlers belong to the process, so this is one of the few places with global
-// state.
+// A file mapped into memory. Its bytes are read from disk on first access, which fails if another
+// program has shortened the file in the meantime or if the disk fails. Such a failure raises
+// SIGBUS, which would end the process. A signal handler puts zeros in place of the lost bytes
+// instead, and the checks below throw. Signal handlers belong to the process, so this is one of the
+// few places with global state.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class FileMapping {
     return size_;
   }
 
-  struct Entry;  // of the list that the signal handler reads
+  struct Entry;  // in the list that the signal handler reads
 
  private:
   std::uint8_t* data_ = nullptr;
@@ -35,13 +35,12 @@ class FileMapping {
   Entry* entry_ = nullptr;
 };
 
-// Throws Error(Io), which names the file, if bytes of a mapping that exists were lost when they
-// were read. Whoever has read mapped bytes calls this before anything depends on them; it costs no
-// time.
+// Throws Error(Io) naming the file if bytes of an existing mapping were lost when they were read.
+// Call it after reading mapped bytes and before anything depends on them; it costs no time.
 void check_mapped_files();
 
-// The same, and also if a mapped file has become shorter: the rest of its last page reads as
-// zeros without a signal. It asks for the size of each file.
+// The same, but also throws if a mapped file has become shorter: the rest of its last page then
+// reads as zeros without a signal. Queries the size of each file.
 void check_sizes_of_mapped_files();
 
 }  // namespace abtrain

@@ -58,8 +58,8 @@ Descriptor open_input(const std::string& path, struct stat& status, Fifo fifo) {
       ::access(path.c_str(), F_OK) == 0 || errno != ENOENT, MissingInput, "there is no file '{}'",
       path);
   check(uninterrupted([&] { return ::stat(path.c_str(), &status); }) == 0, "read", path);
-  // The file that is opened may be another one by then: O_NONBLOCK keeps a FIFO
-  // without a writer from blocking the program.
+  // Another file may have this name by now: O_NONBLOCK keeps a FIFO without a writer from blocking
+  // the program.
   const bool waits = fifo == Fifo::Wait && S_ISFIFO(status.st_mode);
   Descriptor file = open_file(path, waits ? O_RDONLY : O_RDONLY | O_NONBLOCK, "read", path);
   check(::fstat(file.get(), &status) == 0, "read", path);
@@ -120,7 +120,7 @@ std::string read_file(const std::string& path, std::uint64_t most, Fifo fifo) {
     }
     check(got > 0, "read", path);
     content.append(block.data(), static_cast<std::size_t>(got));
-    // The size of a FIFO, and of a file of /proc, is not known before.
+    // The size of a FIFO or of a file in /proc is not known in advance.
     check_size(content.size());
   }
 }
@@ -140,8 +140,8 @@ void atomic_write(const std::string& path, const std::function<void(const WriteP
     close_written(std::move(file), path);
     return;
   }
-  // Nobody else has this name, not a process with the same number in another
-  // container, and in a shared folder nobody can have placed a link there.
+  // The random suffix makes the name unique, even against a process with the same number in another
+  // container. In a shared folder, nobody can have placed a link at this name.
   std::uint64_t unique = 0;
   ABT_ASSERT(::getentropy(&unique, sizeof unique) == 0, "getentropy");
   const std::string beside = formatted("{}.tmp{:016x}", place.path, unique);

@@ -29,8 +29,8 @@ std::string read_file(
 
 // Whether there is a file or folder that this process may see.
 bool is_there(const std::string& path);
-// The same, but throws Error(Io) where the file system cannot tell, as after a network disk has
-// lost a folder.
+// The same, but throws Error(Io) if the file system cannot tell, for example after a network disk
+// has lost a folder.
 bool is_known_there(const std::string& path);
 
 // Writes a temporary file beside `path`, syncs it, renames it over `path` and
@@ -79,8 +79,8 @@ std::uint64_t hash_of_text(std::string_view text);
 // The hash as 16 hexadecimal digits.
 std::string hash_text(std::uint64_t hash);
 
-// Bytes kept on disk until it is known where they belong. The file has no name,
-// so nothing is left of it however the program ends.
+// Keeps bytes on disk until their destination is known. The file has no name, so nothing is left of
+// it however the program ends.
 class SpoolFile : private InputFile {
  public:
   // The file is created in the folder of `path`, or in the system's temporary
@@ -92,17 +92,17 @@ class SpoolFile : private InputFile {
   using InputFile::size;
 };
 
-// What lies in a folder, sorted by name; nothing if it cannot be read.
+// The entries of a folder, sorted by name; empty if it cannot be read.
 std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder);
 
-// The path without links and dots, which tells whether two paths are one file;
-// the path itself where links go in a circle or vanish while they are followed.
+// The path with links and dots resolved, which tells whether two paths are one file. Returns the
+// path itself if links form a cycle or vanish while they are followed.
 std::filesystem::path real_path(const std::filesystem::path& path);
 
 // Creates the folder and its parents. It is no error if they exist.
 void make_folders(const std::string& path);
 
-// Makes a folder for this user alone, with a name of its own, in the system's folder for temporary
+// Creates a folder with a unique name, for this user alone, in the system's folder for temporary
 // files ($TMPDIR).
 std::string make_temporary_folder();
 
@@ -117,9 +117,8 @@ void remove_path(const std::string& path);
 // Forces a file, or the entries of a folder, to disk.
 void sync_path(const std::string& path);
 
-// Appends to a file, which is created if it does not exist; each call is one
-// write, of which nothing stays in the file if it fails. Move-only; not
-// thread-safe.
+// Appends to a file, creating it if it does not exist. Each call is one write; if it fails, none of
+// it stays in the file. Move-only; not thread-safe.
 class Appender {
  public:
   explicit Appender(std::string path);
@@ -133,10 +132,10 @@ class Appender {
   std::int64_t size() const {
     return size_;
   }
-  // Whether another process has removed, replaced or cut the file: if so, returns that for people,
-  // and goes on in the file of this name. One that was removed is written again; of one that was
-  // replaced, the old content is lost. If that fails, it throws Error(Io), and the next call tries
-  // again.
+  // Checks whether another process has removed, replaced or cut the file. If so, continues with the
+  // file of this name and returns a message for people, else "". A removed file is written again;
+  // the old content of a replaced file is lost. On failure, throws Error(Io), and the next call
+  // tries again.
   std::string find_again();
   // Keeps the whole lines in the first `bytes` bytes, or in all (-1), and cuts off
   // what follows them, such as the incomplete last line of a writer that was killed.

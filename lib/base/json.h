@@ -1,7 +1,6 @@
-// The only reader of JSON files. Whatever the bytes are, it returns a value or
-// throws Error(DamagedData): the size, the depth and the number of values are
-// bounded, and a duplicate key or a number that no double can hold counts as
-// damage.
+// The only reader of JSON files. For any bytes, it returns a value or throws Error(DamagedData).
+// The size, the depth and the number of values are bounded; a duplicate key or a number that no
+// double can hold counts as damage.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,7 +15,7 @@
 
 namespace abtrain {
 
-// What is wrong with a text, and at which byte of it.
+// An error in a text and its byte position.
 struct JsonProblem {
   std::string what;
   std::size_t byte = 0;
@@ -49,13 +48,13 @@ bool read_json(const nlohmann::ordered_json& value, std::vector<T>& out) {
   return true;
 }
 
-// The same for the value at `key` of an object: false, too, if there is none or
-// `object` is no object.
+// The same for the value at `key` of an object. Also false if there is no such key or `object` is
+// not an object.
 bool read_json(const nlohmann::ordered_json& object, const char* key, auto& out) {
   const auto found = object.find(key);
   return found != object.end() && read_json(*found, out);
 }
-// That value, or T() where read_json() would return false.
+// The value at `key`, or T() if read_json() would return false.
 template <class T>
 T value_in(const nlohmann::ordered_json& object, const char* key) {
   T value{};
@@ -99,8 +98,8 @@ class JsonObject {
   std::string text(const char* pointer) const;
   const nlohmann::ordered_json& list(const char* pointer) const;
   const nlohmann::ordered_json& object(const char* pointer) const;
-  // The value of a key of `part`, which is a part of what is at `pointer`. If it
-  // is not there or no T, complains that it expected `wanted` at `pointer`.
+  // The value of a key of `part`, which lies within the value at `pointer`. If it is missing or not
+  // a T, the error says that `wanted` was expected at `pointer`.
   template <class T>
   T member(
       const nlohmann::ordered_json& part, const char* key, const char* pointer,

@@ -1,6 +1,5 @@
-// Text that commands write for programs, and that people open too: CSV and
-// JSON. Names in it come from files that others write; neither a terminal nor a
-// spreadsheet may act on them.
+// CSV and JSON that commands write for programs; people open them too. Names in them come from
+// files that others wrote, so neither a terminal nor a spreadsheet may act on them.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,14 +9,13 @@
 
 namespace abtrain {
 
-// One line without its end, with quotes as in RFC 4180. Cells are shown as by
-// printable(), and a cell that a spreadsheet would take for a formula (it
-// begins with =, +, - or @ and is not a number) gets a ' in front.
+// One line of CSV without the newline, quoted as in RFC 4180. Cells are escaped by printable(). A
+// cell that a spreadsheet would take for a formula (it begins with =, +, - or @ and is not a
+// number) gets a leading '.
 std::string csv_line(const std::vector<std::string>& cells);
 
-// JSON with a newline at its end, in ASCII: other characters are written as
-// \uNNNN, which reads back as the same text. What is not UTF-8 becomes \ufffd.
-// `indent` -1: on one line.
+// JSON in ASCII with a final newline. Other characters are escaped as \uNNNN, which reads back as
+// the same text; bytes that are not UTF-8 become \ufffd. `indent` -1: on one line.
 std::string json_text(const nlohmann::ordered_json& value, int indent = 2);
 
 }  // namespace abtrain

@@ -43,7 +43,7 @@ auto duration_in(Interval range) {
   };
 }
 
-// Words of other programs, in lower case, for ours.
+// Other programs' words, in lower case, and ours for them.
 constexpr std::pair<std::string_view, const char*> kWords[] = {
     {"float16", "fp16"},     {"half", "fp16"},
     {"16", "fp16"},          {"16-mixed", "fp16"},
@@ -55,7 +55,7 @@ constexpr std::pair<std::string_view, const char*> kWords[] = {
     {"multisteplr", "step"}, {"constantlr", "constant"},
     {"linearlr", "linear"},  {"cosineannealinglr", "cosine"}};
 
-// A word that is not offered where another one is, and what to say then.
+// If `word` is not among a key's choices but `offered` is, `remark` explains it.
 constexpr struct {
   const char* word;
   const char* offered;
@@ -67,7 +67,7 @@ constexpr struct {
     {"onebit", "twobit", "onebit was removed; use twobit or int2"},
     {"sketch", "int8", "sketch was removed; use int8"}};
 
-// What to take in place of a word that is not one of `names`.
+// Suggests what to use instead of `word`, which is not one of `names`; "" if nothing is close.
 std::string remark_on(const std::string& word, const std::vector<std::string>& names) {
   const std::string typed = lower_case(word);
   const std::string lower = typed.substr(typed.starts_with("torch.") ? 6 : 0);
@@ -88,7 +88,7 @@ bool is_word(const Value& value, const char* word) {
   return value.kind == Kind::Scalar && value.text == word;
 }
 
-// Takes `word` as nullopt, and anything else by `take`.
+// Reads `word` as nullopt, and anything else by `take`.
 template <class T, class Take>
 auto word_or(const char* word, Take take) {
   return [word, take](const Value& value, std::optional<T>& out, std::string& why) {

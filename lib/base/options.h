@@ -58,14 +58,14 @@ struct Field {
   bool is_section() const {
     return !section.empty();
   }
-  // Marks a key that a resumed run may change: always, since it decides where and
-  // how fast the run trains but not what it learns, or under the given condition.
+  // Marks a key that a resumed run may change, always or under the given condition. `Always` suits
+  // keys that decide where and how fast the run trains, but not what it learns.
   Field& free(MayChange when = MayChange::Always) {
     may_change = when;
     return *this;
   }
-  // Says to which choices of another key of its section this one belongs. With any other choice it
-  // has no effect, so it is neither taken nor printed (base/options_apply.h).
+  // Ties this key to these choices of another key in its section. With any other choice it has no
+  // effect, so it is neither read nor printed (base/options_apply.h).
   Field& of(std::vector<std::string> these, std::string decider = "name") {
     owners = std::move(these);
     decided_by = std::move(decider);

@@ -19,7 +19,7 @@ struct ReadResult {
     int order = 0;  // later settings have larger numbers
     bool bad = false;
   };
-  // A key that belongs to another choice than the one that is made, and was not taken.
+  // A key that was ignored because it belongs to a choice that was not made.
   struct Unowned {
     std::string key;
     Setting setting;
@@ -30,30 +30,30 @@ struct ReadResult {
   std::vector<Unowned> unowned;
 };
 
-// Why a key has no effect: it belongs to other choices of the key `decided_by` than the one made.
+// Why a key has no effect: it belongs to choices of the key `decided_by` that were not made.
 struct Owner {
   std::string decided_by;
   std::string message;  // "belongs to thc and thc-saturated, but reducer.name is plain"
 };
-// Every key without effect, by its full name.
+// All keys without effect, by full name.
 std::map<std::string, Owner> unowned_keys(const Fields& fields);
-// The fields without such keys.
+// The fields that have an effect.
 std::vector<Field> in_use(const std::vector<Field>& fields);
 
-// What stands for a word that is no key: a key or, if that is empty, nothing, and what to know of
-// it.
+// What to use instead of a word that is not a key: `key`, or nothing if that is empty, with a
+// remark.
 struct Instead {
   std::string key;
   std::string remark;
-  std::string harmless = {};  // with this value, the word may stand: it changes nothing
+  std::string harmless = {};  // with this value, the word is accepted: it changes nothing
 };
 using FindInstead = std::function<std::optional<Instead>(const std::string& name)>;
 // "use 'optimizer.lr'", or "abtrain has none; ...".
 std::string advice(const Instead& instead);
 
-// Sets the members named in `section`, except for the keys in `unowned`. Unknown and repeated keys
-// are reported as problems: with what `find` says of an unknown one, else with the most similar
-// key.
+// Sets the members named in `section`, except for the keys in `unowned`. Reports unknown and
+// repeated keys as problems; an unknown key with the advice of `find`, or else with the most
+// similar key.
 void apply(
     const Fields& fields, const Value& section, ReadResult& reading, const FindInstead& find = {},
     const std::map<std::string, Owner>& unowned = {});

@@ -15,9 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The descriptor 3 of /proc/self/fd/3, or -1. The path must not be opened
-// again, as the new file would have a position of its own, and a rename would
-// not affect what the descriptor stands for.
+// The descriptor in a path such as /proc/self/fd/3, or -1. Such a path must not be opened again:
+// the new file would have its own position, and a rename would not affect what the descriptor
+// stands for.
 int descriptor_of(const fs::path& folder, const std::string& name) {
   std::error_code error;
   if (folder != fs::canonical("/proc/self/fd", error) || error) {

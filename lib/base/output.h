@@ -31,9 +31,9 @@ struct OutputKind {
   std::function<bool(const std::string& begin)> matches;
 };
 
-// Call it before long work. Throws Error(Usage) if `path` is a folder or,
-// unless `force` is set, a file of another kind, which the user hardly meant to
-// lose. Streams, empty files and files that do not exist yet are accepted.
+// Call it before long work. Throws Error(Usage) if `path` is a folder or, unless `force` is set, a
+// file of another kind, which the user probably did not mean to replace. Accepts streams, empty
+// files and files that do not exist yet.
 void check_replaceable(const std::string& path, const OutputKind& kind, bool force);
 
 }  // namespace abtrain

@@ -17,8 +17,8 @@ std::atomic<bool> caught_early{false};
 std::array<struct sigaction, kSignals.size()> before;
 sighandler_t before_pipe = SIG_DFL;
 
-// Schedulers send SIGUSR1 and then SIGTERM, and SIGTERM more than once. Only a
-// person at the keyboard means "now" with a second signal.
+// Schedulers send SIGUSR1 and then SIGTERM, or SIGTERM more than once. A second signal means "now"
+// only from a person at the keyboard.
 void on_signal(int number) {
   int none = 0;
   if (!first_signal.compare_exchange_strong(none, number) && number == SIGINT) {

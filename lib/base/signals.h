@@ -18,13 +18,12 @@ class StopSignals {
   static int requested();
 };
 
-// For the first moments of a program, before its libraries are ready: records
-// these signals for the StopSignals to come. Also ignores SIGPIPE and SIGXFSZ,
-// so that a write which nobody reads, or beyond the largest size of a file, is
-// an error of its writer, as on a full disk.
+// Call it at program start, before the libraries are ready: records these signals for a later
+// StopSignals. Also ignores SIGPIPE and SIGXFSZ, so that a write fails, as on a full disk, if
+// nobody reads it or the file would exceed the size limit.
 void catch_signals();
-// Where no StopSignals is to come: signals but SIGXFSZ have their usual effect
-// again, also the one that was recorded.
+// Call it if no StopSignals will follow: all these signals but SIGXFSZ have their usual effect
+// again, including a recorded one.
 void release_signals();
 
 // "SIGTERM"

@@ -38,7 +38,7 @@ bool wait_for(int file, short events, const Deadline& deadline) {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-// What getaddrinfo() finds, or why it finds nothing.
+// The result of getaddrinfo(); if it fails, null, with its error code in `why`.
 Addresses look_up(const std::string& host, const std::string& port, int flags, int& why) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -48,8 +48,8 @@ Addresses look_up(const std::string& host, const std::string& port, int flags, i
   return {why == 0 ? first : nullptr, &::freeaddrinfo};
 }
 
-// The address that a text such as "10.0.0.1" or "2001:db8::1" spells, with a port; null if it
-// spells none.
+// The endpoint for a numeric address such as "10.0.0.1" or "2001:db8::1" and a port; null if the
+// text is not such an address.
 Addresses endpoint_of(const std::string& address, int port) {
   int why = 0;
   return look_up(address, formatted("{}", port), AI_NUMERICHOST | AI_NUMERICSERV, why);
@@ -77,7 +77,7 @@ bool bind_to(Socket& socket, const addrinfo& own) {
   socket = tcp_socket(own.ai_family);
   // Lets a run that is restarted use its port again at once.
   set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  set_option(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);  // "::" stands for IPv4's addresses too
+  set_option(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);  // "::" also accepts IPv4
   return ::bind(socket.get(), own.ai_addr, own.ai_addrlen) == 0;
 }
 
@@ -140,8 +140,8 @@ Socket Socket::connect(const std::string& address, int port, double seconds) {
   return socket;
 }
 
-// A host that is switched off does not close its connections: after about a
-// minute without an answer a connection counts as lost.
+// A host that is switched off does not close its connections, so a connection counts as lost after
+// about a minute without an answer.
 void Socket::keep_alive() const {
   set_option(get(), SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(get(), IPPROTO_TCP, TCP_KEEPIDLE, 30);

@@ -59,12 +59,10 @@ class Socket : public Descriptor {
   void keep_alive() const;
 };
 
-// The addresses of this host that others can reach: IPv4, then IPv6 without those of a single
-// link, then those of the loopback.
+// The addresses of this host, except link-local IPv6: IPv4, then IPv6, then loopback.
 std::vector<std::string> own_addresses();
-// The address of this host that the name stands for on every host. Empty if
-// there is none: the name is that of another host, has several addresses, or is
-// this host's own name for its loopback.
+// The address of this host to which `host` resolves on every host. Empty if there is none: `host`
+// names another host, has several addresses, or is this host's own name for its loopback.
 std::string own_address_of(const std::string& host);
 // Why the system knows no address of this name; "" if it knows one.
 std::string why_unknown(const std::string& host);

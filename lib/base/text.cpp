@@ -17,8 +17,8 @@ namespace abtrain {
 
 namespace {
 
-// As {fmt} does it, but for floating-point numbers without a specification: a
-// whole number keeps all of its digits.
+// Formats as {fmt} does, except for floating-point numbers without a specification: a whole number
+// keeps all of its digits.
 struct Handler : fmt::detail::format_handler<char> {
   void on_replacement_field(int id, const char* /*begin*/) {
     ctx.arg(id).visit([&](const auto& part) {

@@ -32,9 +32,9 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 std::string listed(const std::vector<std::string>& parts);
 std::vector<std::string> split_text(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
-std::string lower_case(std::string_view text);  // of ASCII letters
-// The words of a text in lines of at most `columns` bytes, joined by newlines; a longer word has a
-// line of its own.
+std::string lower_case(std::string_view text);  // ASCII letters only
+// Wraps a text into lines of at most `columns` bytes, joined by newlines; a longer word has a line
+// of its own.
 std::string wrapped(std::string_view text, std::size_t columns);
 
 // Whether a byte of UTF-8 text is the first of its character.
@@ -47,17 +47,15 @@ constexpr bool begins_character(char byte) {
 std::size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view text);
 
-// Makes text from files safe to show: what a terminal would act on instead of
-// showing (control characters, bytes that are not UTF-8, marks that change the
-// direction of text) becomes \n, \t or \xNN. Characters in `keep` stay.
+// Makes text from files safe to show on a terminal. Control characters, bytes that are not UTF-8
+// and marks that change the direction of text become \n, \t or \xNN. Characters in `keep` stay.
 std::string printable(std::string_view text, std::string_view keep = "");
 
 // Matches a whole name as a shell does: '*' stands for any run of characters,
 // '?' for any one character, [abc] for any one of these.
 bool glob_match(const std::string& pattern, const std::string& name);
 
-// The candidate with the smallest edit distance to `name`, or "" if none is
-// near enough to be what was meant.
+// The candidate with the smallest edit distance to `name`, or "" if none is close enough.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 // 1234567 -> "1,234,567"; bytes in powers of 1000, as rates are: "17.3 MB".

@@ -11,8 +11,8 @@
 
 namespace abtrain {
 
-// Calls `work` on this thread and `threads` - 1 more. Returns when all calls
-// have; throws the error of the first that failed.
+// Calls `work` on this thread and `threads` - 1 more. Returns when all calls have returned;
+// rethrows the first error.
 void run_on_threads(std::size_t threads, const auto& work) {
   std::mutex mutex;
   std::exception_ptr error;

@@ -1,5 +1,5 @@
-// Whether a warm-up ends before its run does, as far as the configuration tells
-// without the data.
+// Checks that a warm-up ends before its run does, as far as the configuration tells without the
+// data.
 #pragma once
 
 #include <string>
@@ -15,9 +15,8 @@ struct StatedLength {
   std::string key;  // "train.steps" or "train.epochs"
 };
 
-// Adds the conflict of a warm-up after which no `what` is left. `may_fill`: it
-// may last as long as the run, but not longer. Durations in units that only the
-// data make comparable have no conflict here.
+// Adds a conflict if the warm-up leaves no `what`. `may_fill`: the warm-up may last as long as the
+// run, but not longer. Units that only the data make comparable give no conflict.
 void check_warmup(
     const std::string& key, const Duration& warmup, const StatedLength& length, const char* what,
     Conflicts& out, bool may_fill = false);

@@ -1,5 +1,4 @@
-// The ways in which workers communicate: in the memory of one process, over
-// MPI, or from GPU to GPU.
+// How workers communicate: within the memory of one process, over MPI, or from GPU to GPU.
 #pragma once
 
 namespace abtrain::comm {

@@ -34,8 +34,8 @@ void check_pair(const at::Tensor& out, const at::Tensor& in, const char* call) {
       c10::toString(in.scalar_type()), in.device());
 }
 
-// For an all-gather `out` holds counts[i] elements from each member i, for an
-// all-to-all `in` holds that many for each.
+// In an all-gather, `out` holds counts[i] elements from each member i. In an all-to-all, `in` holds
+// counts[i] elements for each member i.
 void check_counts(
     const Communicator& group, const std::vector<std::int64_t>& counts, const at::Tensor& out,
     const at::Tensor& in, Call::Kind kind) {
@@ -102,8 +102,8 @@ void Pending::wait() {
   }
 }
 
-// A worker that is unwinding from an error does not wait for the others, which
-// may be waiting for it elsewhere.
+// A worker that is unwinding from an error does not wait for the others: they may be waiting for it
+// elsewhere.
 Pending::Work::~Work() {
   if (!wait || !give_up) {
     return;

@@ -1,4 +1,4 @@
-// A collective as a member requests it, and what all back ends read from it.
+// A collective as one member requests it, and what all back ends derive from it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,8 +14,7 @@ namespace abtrain::comm {
 
 using ops::ReduceOp;  // Sum | Mean | Max
 
-// What a transfer is for; traffic is reported by purpose. Checkpoints store it
-// by these numbers.
+// The purpose of a transfer. Traffic is reported by purpose; checkpoints store these numbers.
 enum class Purpose { Gradient, Sync, Factors, Orders, Metrics };
 constexpr int kPurposes = 5;
 
@@ -30,7 +29,7 @@ struct Call {
   std::vector<std::int64_t> counts = {};  // all-gather, all-to-all
   Purpose purpose = Purpose::Metrics;
   int color = 0;             // split: the group to join
-  device::Event ready = {};  // after its owner's earlier work
+  device::Event ready = {};  // recorded after the owner's earlier work
 
   // Whether it sums or compares the members' elements.
   bool reduces() const {
@@ -46,8 +45,8 @@ struct Call {
   }
 };
 
-// The elements that one member gives to another in a call that does not reduce:
-// where they begin in its source() and in the other's `out`.
+// Elements that one member sends to another in a call that does not reduce. `source` is their
+// offset in the sender's source(), `target` the offset in the receiver's `out`.
 struct Piece {
   std::int64_t source = 0;
   std::int64_t target = 0;

@@ -1,18 +1,19 @@
 // A worker's handle on a group of workers: collectives over flat buffers.
 //
-// Buffers are contiguous 1-D tensors on the communicator's device (fp32, fp64,
-// fp16, bf16, int32, int64, uint8). Every member makes the same calls in the
-// same order. Sums are accumulated in rank order and in fp32 whatever the
-// buffer's dtype (fp64 for fp64, modulo 2^bits for integers), divided by n for
-// a mean, and rounded once, so the result has the same bits on every member and
-// in every back end but NCCL, which has its own rules (comm/nccl/world.h). A
-// group of one is the identity. A call throws Error(PeerLost) when another
-// worker has failed or the time-out has passed, and Error(Config) when members
-// make different calls or an argument does not fit: a buffer of the wrong form,
-// dtype, device or element count, a mean of integers, or a root that is no member.
+// Buffers are contiguous 1-D tensors on the communicator's device (fp32, fp64, fp16, bf16, int32,
+// int64, uint8). Every member makes the same calls in the same order. A group of one is the
+// identity.
 //
-// Bytes sent per member, for a payload of P bytes over n members (what the
-// meter counts):
+// Sums are accumulated in rank order, in fp32 whatever the buffer's dtype (fp64 for fp64; integers
+// modulo 2^bits). A mean divides the sum by n; the result is rounded once. So it has the same bits
+// on every member and in every back end except NCCL, which has its own rules (comm/nccl/world.h).
+//
+// A call throws Error(PeerLost) when another worker has failed or the time-out has passed. It
+// throws Error(Config) when members make different calls or an argument does not fit: a buffer of
+// the wrong form, dtype, device or element count, a mean of integers, or a root that is not a
+// member.
+//
+// Bytes sent per member, as the meter counts them, for a payload of P bytes over n members:
 //   all_reduce      2(n-1)/n*P   (a reduce-scatter, then an all-gather)
 //   all_gather      (n-1)*P_own
 //   reduce_scatter  (n-1)/n*P
@@ -29,13 +30,13 @@
 
 namespace abtrain::comm {
 
-// A collective under way. wait() returns when the buffer holds the result; the
-// destructor waits too, unless an error is being thrown. Until then the owner
-// must neither read nor write the buffer. Move-only.
+// A collective under way. wait() returns when the buffer holds the result; until then the owner
+// must neither read nor write the buffer. The destructor waits too, unless an error is being
+// thrown. Move-only.
 class Pending {
  public:
   Pending() = default;  // nothing under way
-  // `give_up` gets the error that ends the wait of the destructor.
+  // `give_up` receives the error that ends the destructor's wait.
   explicit Pending(std::function<void()> wait, std::function<void(std::exception_ptr)> give_up)
       : work_(new Work{std::move(wait), std::move(give_up)}) {}
   void wait();
@@ -70,25 +71,24 @@ class Communicator {
   // numel of its `in`) from member i. Every member passes the same `counts`.
   Pending all_gather(
       at::Tensor out, at::Tensor in, const std::vector<std::int64_t>& counts, Purpose purpose);
-  // The same where every member contributes as many elements as this one.
+  // The same, if every member contributes as many elements as this one.
   Pending all_gather(at::Tensor out, at::Tensor in, Purpose purpose) {
     const std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), in.numel());
     return all_gather(out, in, counts, purpose);
   }
-  // Reduces the members' `in`, which have one length, and gives member i chunk i
-  // of the result in `out`. Chunk i holds the elements from numel * i / size() up
-  // to, but not including, numel * (i + 1) / size(), both rounded down
-  // (comm/traffic.h).
+  // Reduces the members' `in` buffers, all of one length, and writes chunk i of the result to
+  // member i's `out`. Chunk i holds the elements from numel * i / size() up to, but not including,
+  // numel * (i + 1) / size(), both rounded down (comm/traffic.h).
   Pending reduce_scatter(at::Tensor out, at::Tensor in, ReduceOp op, Purpose purpose);
-  // `in` holds counts[i] elements for each member i, in rank order; `out`
-  // receives the counts[rank()] elements that each member holds for this one,
-  // in rank order. Every member passes the same `counts`.
+  // `in` holds counts[i] elements for each member i, in rank order. `out` receives the
+  // counts[rank()] elements that each member holds for this one, in rank order. Every member passes
+  // the same `counts`.
   Pending all_to_all(
       at::Tensor out, at::Tensor in, const std::vector<std::int64_t>& counts, Purpose purpose);
   Pending broadcast(at::Tensor buffer, int root, Purpose purpose);
   virtual void barrier() = 0;
 
-  // Starts one of these transfers, whose arguments have been checked.
+  // Starts one of the transfers above. The caller has checked its arguments.
   virtual Pending start(Call call) = 0;
 
   // Throws Error(PeerLost) if another worker has failed. Costs next to nothing.

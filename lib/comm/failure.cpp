@@ -27,7 +27,7 @@ bool asks_too_much(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
   constexpr std::array<const char*, 3> kSigns = {
       "out of memory",
-      "calculation overflowed",  // of the size of a tensor
+      "calculation overflowed",  // of a tensor's size
       "with negative number"};
   return device::is_out_of_memory(error) || std::ranges::any_of(kSigns, [&](const char* sign) {
            return text.find(sign) != std::string::npos;
@@ -48,8 +48,7 @@ std::string memory_message(const c10::Error& error) {
       bytes > 0 ? formatted(" (a tensor of {} does not fit)", human_bytes(bytes)) : "", kLess);
 }
 
-// The error as an Error that says what to do. Rethrows an error that has no
-// better name.
+// Returns an Error that says what to do. Rethrows an error for which there is no better message.
 Error named(const std::exception_ptr& cause) {
   try {
     std::rethrow_exception(cause);

@@ -1,6 +1,5 @@
-// Records that a worker has failed, and why. Shared by everything in one
-// process that waits for other workers. The first cause is kept; later ones are
-// echoes of it. Thread-safe.
+// Records that a worker has failed, and why. Everything in one process that waits for other workers
+// shares it. It keeps the first cause; later ones are only echoes. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -15,15 +14,14 @@
 
 namespace abtrain::comm {
 
-// A collective that waited for longer than train.timeout. The message says for
-// whom, and what to do.
+// A collective that waited longer than train.timeout. The message names the missing workers and
+// says what to do.
 class TimedOut : public Error {
  public:
-  // `call`: the collective. `missing`: the workers that did not come; empty if
-  // it is not known.
+  // `call`: the collective. `missing`: the workers that did not come; empty if unknown.
   TimedOut(const std::string& call, double seconds, const std::vector<int>& missing);
 
-  const int worker;  // the first of them, or -1
+  const int worker;  // the first of `missing`, or -1
 };
 
 class Failure {
@@ -34,7 +32,7 @@ class Failure {
     return happened_.load(std::memory_order_acquire);
   }
   std::exception_ptr cause() const;
-  // Forgets the cause: those that are left begin anew.
+  // Forgets the cause: the workers that are left start again.
   void clear() noexcept;
   // If there is a cause, throws an Error(PeerLost): the cause itself if it is
   // one, otherwise a new one with the cause's message.
@@ -46,18 +44,18 @@ class Failure {
   std::exception_ptr cause_;
 };
 
-// What the user is told about an error, and what a worker tells the others.
+// The message that users and the other workers get about an error.
 std::string message_of(const std::exception_ptr& cause);
 
-// The exit code that an error stands for: that of an abtrain::Error, that of a
-// wrong configuration when memory or threads do not suffice for it, else 1.
+// The exit code for an error: an abtrain::Error's own code; a configuration error's code if memory
+// or threads do not suffice; otherwise 1.
 int exit_code_of(const std::exception_ptr& error);
 
-// The error that an exit code stands for; 1, an internal error, has no kind.
+// The error for an exit code; code 1 is an internal error without a kind.
 std::exception_ptr error_of(std::int64_t code, const std::string& text);
 
-// The rank of the worker that caused an error: for a TimedOut, the first worker
-// that did not come, if it is known; for all other errors, `otherwise`.
+// The rank of the worker that caused an error: of a TimedOut, the first worker that did not come,
+// if it is known; of any other error, `otherwise`.
 int worker_of(const std::exception_ptr& error, int otherwise);
 
 // The step of a StepError; none for all other errors.

@@ -1,6 +1,6 @@
-// How workers form groups of contiguous ranks: the first half of the groups
-// trains A, the second half, of an odd number the larger one, B. With one_role
-// all groups train the same: B, or both factors.
+// How workers form groups of contiguous ranks. The first half of the groups trains A, the second
+// half B; of an odd number of groups, B gets one more. With one_role, all groups train the same: B,
+// or both factors.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,12 @@ struct Groups {
 // groups, or at least one with `one_role`.
 bool fits(int workers, std::int64_t group_size, bool one_role);
 
-// The group size that `auto` stands for: the largest that gives at least two
-// groups of equal size, or 1 for a single worker.
+// The group size for `auto`: the largest that gives at least two groups of equal size, or 1 for a
+// single worker.
 std::int64_t auto_group_size(int workers);
 
-// Without a `group_size` it is auto_group_size. Throws ConflictError, which
-// names the sizes that fit.
+// Without a `group_size`, takes auto_group_size(). Throws ConflictError, which names the sizes that
+// fit.
 Groups make_groups(int workers, std::optional<std::int64_t> group_size, bool one_role);
 
 }  // namespace abtrain::comm

@@ -33,7 +33,7 @@ int number_or(const char* name, int otherwise) {
   return env(name) ? number(name) : otherwise;
 }
 
-// With the numbers in the variables of these names, of which the last two may be missing.
+// Reads the numbers from the variables of these names. The last two may be missing.
 Launch launch_of(
     const char* source, const char* rank, const char* size, const char* local_rank,
     const char* local_size) {
@@ -71,13 +71,13 @@ Launch from_slurm_step() {
       tasks_of_node(env("SLURM_STEP_TASKS_PER_NODE").value_or("1"), number_or("SLURM_NODEID", 0));
   take_master_address(launch);
   if (launch.port == 0) {
-    // The same on all tasks of a step, and different for each step on a node.
+    // The same for all tasks of a step, but different for each step on a node.
     launch.host = first_host(env("SLURM_STEP_NODELIST").value_or("localhost"));
     // Job and step numbers can be as large as 32 bits allow.
     const auto part = [](const char* name) {
       return static_cast<std::uint64_t>(env_integer(name).value_or(0));
     };
-    // Below the ports that Linux gives to connections (from 32768 on).
+    // Stays below the ports that Linux assigns to connections (from 32768 on).
     launch.port =
         static_cast<int>(20000 + (part("SLURM_JOB_ID") * 31 + part("SLURM_STEP_ID")) % 12000);
   }
@@ -89,9 +89,8 @@ std::optional<Launch> from_environment() {
   // only a step is a launch.
   const bool is_slurm_step =
       env("SLURM_STEP_ID") && env("SLURM_PROCID") && env("SLURM_STEP_NUM_TASKS");
-  // Slurm's pmi2 sets PMI's variables too, but then Slurm's own say more. However,
-  // mpiexec starts its daemons with srun: then Slurm's numbers are those of the
-  // daemons, and the two sets differ.
+  // Slurm's pmi2 also sets PMI's variables; Slurm's own then tell more. But mpiexec starts its
+  // daemons with srun: Slurm's numbers are then the daemons' and differ from PMI's.
   const bool is_pmi_of_slurm = env("SLURM_STEP_ID") &&
                                env("PMI_SIZE") == env("SLURM_STEP_NUM_TASKS") &&
                                env("PMI_RANK") == env("SLURM_PROCID");

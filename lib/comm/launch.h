@@ -1,7 +1,6 @@
-// The rank of this process and the number of processes, as the variables of its
-// launcher give them. The first of these that is present decides: torchrun's,
-// which a user may set too, Open MPI, PMI, a Slurm step. Without any of them
-// there is one process.
+// The rank of this process and the number of processes, from the launcher's environment variables.
+// The first launcher whose variables are present decides: torchrun (a user may set its variables
+// too), Open MPI, PMI, a Slurm step. Without any of them there is one process.
 #pragma once
 
 #include <string>
@@ -15,7 +14,7 @@ struct Launch {
   int local_size = 1;
   std::string source = "one process";  // "torchrun", "Open MPI", ...
   bool has_mpi = false;                // MPI_Init would find the other processes
-  // Where the processes can meet, if the launcher says so; port 0: it does not.
+  // Where the processes can meet, if the launcher says so; otherwise the port is 0.
   std::string host = {};
   int port = 0;
 
@@ -28,8 +27,8 @@ struct Launch {
   }
 };
 
-// Throws Error(Usage) for a rank outside 0 .. size - 1 and for variables of which
-// only some are set.
+// Throws Error(Usage) for a rank outside 0 .. size - 1 and if only some of a launcher's variables
+// are set.
 Launch find_launch();
 
 // The first host of a Slurm node list: "node[03-07,9],gpu1" -> "node03".

@@ -46,7 +46,7 @@ class Metered : public Communicator {
   Pending start(Call call) override {
     const Purpose purpose = call.purpose;
     const std::int64_t bytes = sent_bytes(call, size(), rank());
-    std::shared_ptr<device::Span> span;  // on a GPU; else the host's clock
+    std::shared_ptr<device::Span> span;  // on a GPU; on the CPU, the host's clock
     if (call.out.is_cuda() && size() > 1) {
       span = std::make_shared<device::Span>(call.out.device());
     }

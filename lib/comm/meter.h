@@ -1,10 +1,9 @@
 // Counts what a worker sends, by scope ("world", "group") and purpose.
 //
-// Bytes are those of comm/traffic.h, the same in every back end, so that runs
-// can be compared; a group of one sends nothing. Seconds run from the start of
-// a call to its end; for CUDA tensors they are measured on the worker's stream
-// and are known once the GPU has got there. A meter belongs to one worker and
-// its thread.
+// Bytes are counted as in comm/traffic.h, the same in every back end, so that runs can be compared;
+// a group of one sends nothing. Seconds run from the start of a call to its end. For CUDA tensors
+// they are measured on the worker's stream and known once the GPU has got there. A meter belongs to
+// one worker and its thread.
 #pragma once
 
 #include <array>
@@ -38,30 +37,28 @@ class TrafficMeter {
 
   void count(const std::string& scope, Purpose purpose, std::int64_t bytes);
   void count_seconds(const std::string& scope, Purpose purpose, double seconds);
-  // Time in barriers and splits, which send nothing that is counted.
+  // Adds time in barriers and splits, which send no bytes that count.
   void count_seconds(double seconds) {
     other_seconds_ += seconds;
   }
-  // A span that has ended but whose length may not be known yet.
+  // Adds a span that has ended but whose length may not be known yet.
   void count_span(const std::string& scope, Purpose purpose, device::Span span) {
     open_.push_back({scope, purpose, std::move(span)});
   }
-  // Adds the spans whose length is known. With `wait` it waits for the GPU and
-  // adds them all.
+  // Adds the spans whose length is known. If `wait` is set, waits for the GPU and adds all of them.
   void settle(bool wait);
 
   Traffic of(const std::string& scope, Purpose purpose) const;
   Traffic of(Purpose purpose) const;
-  // The bytes of every purpose but metrics.
+  // The bytes of all purposes except metrics.
   std::int64_t training_bytes() const;
   double seconds() const;
-  // The part of seconds() spent in barriers and splits; not in scopes().
+  // The part of seconds() spent in barriers and splits; scopes() does not include it.
   double other_seconds() const {
     return other_seconds_;
   }
 
-  // For reports, and to save and restore. restore() also clears
-  // other_seconds().
+  // For reports, and to save and restore. restore() also clears other_seconds().
   const std::map<std::string, ByPurpose>& scopes() const {
     return scopes_;
   }
@@ -82,12 +79,12 @@ class TrafficMeter {
   double other_seconds_ = 0;
 };
 
-// The same communicator, metered. Communicators split from it have the scope
-// "group". The meter must outlive it.
+// Wraps a communicator so that it is metered. Communicators split from it have the scope "group".
+// The meter must outlive it.
 std::unique_ptr<Communicator> metered(
     std::unique_ptr<Communicator> inner, std::string scope, TrafficMeter& meter);
 
-// The same for a communicator that outlives the metered one.
+// The same, for an `inner` that outlives the metered communicator.
 std::unique_ptr<Communicator> metered(Communicator& inner, std::string scope, TrafficMeter& meter);
 
 }  // namespace abtrain::comm

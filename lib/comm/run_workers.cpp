@@ -16,8 +16,9 @@ void run_workers(
     int workers, double timeout_seconds, const std::function<void(Communicator&)>& body) {
   const auto world = std::make_shared<LocalWorld>(timeout_seconds);
 #ifdef _OPENMP
-  // This thread only waits from here on. While its idle threads exist, OpenMP counts more threads
-  // than cores, and lets those of the workers sleep at every barrier instead of spinning a little.
+  // From here on this thread only waits. While its idle OpenMP threads exist, OpenMP counts more
+  // threads than cores and makes the workers' threads sleep at every barrier instead of spinning a
+  // little.
   omp_pause_resource_all(omp_pause_soft);
 #endif
   std::mutex mutex;
@@ -43,7 +44,7 @@ void run_workers(
     throw;
   }
   threads.clear();  // joins
-  // Without a root cause, only a time-out.
+  // Without a root cause, the cause can only be a time-out.
   if (const auto cause = root ? root : world->cause()) {
     std::rethrow_exception(cause);
   }

@@ -7,7 +7,7 @@
 
 namespace abtrain::comm {
 
-// Both send from and into tensors with memory of their own: MPI may still write to it after a
+// Both functions use tensors with memory of their own, because MPI may still write to it after a
 // failure.
 ShareBytes share_over(Communicator& communicator) {
   return [&communicator](void* data, std::size_t bytes) {

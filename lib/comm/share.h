@@ -1,5 +1,5 @@
-// Small values that all ranks exchange. Collective; a call throws what the
-// communicator's collective throws.
+// Exchanges small values among all ranks. Collective. Each call throws what the communicator's
+// collective throws.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,14 @@
 
 namespace abtrain::comm {
 
-// Gives rank 0's bytes to every rank: a back end needs that to find its peers.
-// `data` is read on rank 0 and written on the others.
+// Gives rank 0's bytes to every rank; back ends need this to find their peers. `data` is read on
+// rank 0 and written on the others.
 using ShareBytes = std::function<void(void* data, std::size_t bytes)>;
 
-// Shares over a communicator that takes CPU tensors (threads, MPI), which must
-// outlive the function.
+// Shares over a communicator that takes CPU tensors (threads, MPI) and outlives the function.
 ShareBytes share_over(Communicator& communicator);
 
-// Writes the `bytes` bytes of each rank to `all`, one rank after the other.
+// Writes the `bytes` bytes of each rank to `all`, in rank order.
 void gather_bytes(Communicator& communicator, const void* mine, void* all, std::size_t bytes);
 
 // Returns the value of each rank, in rank order.

@@ -28,8 +28,7 @@ namespace abtrain::comm {
 
 namespace {
 
-// The first line of the message, without the backtrace that LibTorch's errors
-// carry.
+// The first line of the message, without the backtrace of LibTorch's errors.
 std::string reason_of(const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch ? torch->what_without_backtrace() : error.what();
@@ -50,7 +49,7 @@ struct Store::Impl {
   int size;
   double seconds;
   c10::intrusive_ptr<c10d::TCPStore> store = {};
-  std::string prefix = {};  // of all this run's keys
+  std::string prefix = {};  // prefix of all this run's keys
   std::int64_t shared = 0;
 
   // Runs a request; whatever LibTorch throws becomes Error(PeerLost).
@@ -66,7 +65,7 @@ struct Store::Impl {
     }
   }
 
-  // Listens on one address only, where `host` is an address of this host.
+  // Listens on one address only, if `host` is an address of this host.
   Socket listen(const std::string& host, int port) const {
     try {
       return Socket::listen(own_address_of(host), port);
@@ -83,8 +82,8 @@ struct Store::Impl {
     c10d::TCPStoreOptions options;
     options.isServer = rank == 0 && !elastic.agent_serves;
     options.waitWorkers = false;  // share() waits where it matters
-    // LibTorch reads 0 as no time-out at all, hence at least 1 ms; at most 1e9 ms
-    // (about 11 days).
+    // At least 1 ms, because LibTorch reads 0 as no time-out at all; at most 1e9 ms (about 11
+    // days).
     options.timeout =
         std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(seconds * 1e3, 1.0, 1e9)));
     // ask() reports errors; LibTorch would also log each one with a backtrace.
@@ -101,10 +100,10 @@ struct Store::Impl {
       options.masterListenFd = listener.release();  // the server closes it
     }
     options.port = static_cast<std::uint16_t>(port);
-    // "localhost" would be tried by IPv6 first.
+    // LibTorch would try IPv6 first for "localhost".
     const std::string server = host == "localhost" ? "127.0.0.1" : host;
-    // LibTorch's client can wait for twice the time-out, or without end for an
-    // answer. Then its thread is left behind.
+    // LibTorch's client can wait for twice the time-out, or forever for an answer. Its thread is
+    // then left behind.
     std::packaged_task<decltype(store)()> task(
         [server, options] { return c10::make_intrusive<c10d::TCPStore>(server, options); });
     auto result = task.get_future();
@@ -126,12 +125,12 @@ struct Store::Impl {
                                  address, rank, seconds, why));
   }
 
-  // One store serves several runs one after another (a script under torchrun has
-  // one store for all its commands), so each rank counts the runs before its own.
-  // A place belongs to one process until that process has ended.
+  // One store serves several runs in turn (a script under torchrun has one store for all its
+  // commands), so each rank counts the runs before its own. A place belongs to one process until
+  // that process has ended.
   void take_place(const Elastic& elastic) {
-    // The agent's store outlives a restart: keys of an earlier attempt must not
-    // be taken for keys of this one.
+    // The agent's store survives a restart, so keys of an earlier attempt must not be mistaken for
+    // keys of this one.
     const std::string attempt = formatted("abtrain/{}/", elastic.attempt);
     std::array<unsigned char, 16> id;
     fill_random(id.data(), id.size());

@@ -1,15 +1,13 @@
-// Where processes that share only an address meet: LibTorch's TCPStore, used
-// the way torch.distributed's env:// uses it.
+// A meeting place for processes that share only an address: LibTorch's TCPStore, used the way
+// torch.distributed's env:// uses it.
 //
-// Rank 0 serves on host:port and all ranks are its clients. Under torchrun the
-// agent already serves there and rank 0 is a client too. Errors:
-// Error(PeerLost) names host:port, what the rank waited for and for how long, or at once a name
-// that this host does not know;
-// Error(Config) says that rank 0 cannot serve on the port, or that another
-// process has this rank.
+// Rank 0 serves on host:port, and all ranks are its clients. Under torchrun the agent already
+// serves there, and rank 0 is a client too. Error(PeerLost) names host:port, what the rank waited
+// for and how long; for a name that this host does not know, it is thrown at once. Error(Config)
+// says that rank 0 cannot serve on the port, or that another process has this rank.
 //
-// Anyone who reaches the port can read and write what is stored there:
-// comm/control/meeting.h authenticates it when a secret is set.
+// Anyone who reaches the port can read and write the store. comm/control/meeting.h authenticates
+// what is stored there if a secret is set.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +17,7 @@
 
 namespace abtrain::comm {
 
-// What torchrun tells its workers.
+// What torchrun tells its workers, in environment variables.
 struct Elastic {
   bool agent_serves = false;  // TORCHELASTIC_USE_AGENT_STORE=True
   std::int64_t attempt = 0;   // TORCHELASTIC_RESTART_COUNT
@@ -28,16 +26,16 @@ Elastic elastic_from_env();
 
 class Store {
  public:
-  // With port 0 on rank 0 the system chooses a port, which port() returns. The
-  // time-out applies to the connection and to each share().
+  // If `port` is 0 on rank 0, the system chooses a port, which port() returns. The time-out applies
+  // to the connection and to each share().
   Store(
       const std::string& host, int port, int rank, int size, double timeout_seconds,
       const Elastic& elastic = elastic_from_env());
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Gives rank 0's bytes to all ranks. Collective. Rank 0 does not wait for the
-  // others, but must keep serving until they have the bytes.
+  // Gives rank 0's bytes to all ranks. Collective. Rank 0 does not wait for the others, but must
+  // keep serving until they have the bytes.
   void share(void* data, std::size_t bytes);
   int port() const;
 

@@ -1,7 +1,6 @@
-// The bytes that one member SENDS in a collective, exact to the byte: the meter
-// counts them and `plan` predicts them. A payload is cut into n chunks; chunk i
-// begins at element numel * i / n, so chunk lengths differ by at most one
-// element.
+// The bytes that one member SENDS in a collective, exact to the byte: the meter counts them and
+// `plan` predicts them. A payload is cut into n chunks; chunk i begins at element numel * i / n, so
+// chunk lengths differ by at most one.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,7 @@
 namespace abtrain::comm {
 
 constexpr std::int64_t chunk_begin(std::int64_t numel, int n, int i) {
-  // In 128 bits: numel * i passes 2^63 only in theory, but the width costs
-  // nothing here.
+  // Uses 128 bits: numel * i exceeds 2^63 only in theory, but the width costs nothing here.
   return static_cast<std::int64_t>(static_cast<__int128>(numel) * i / n);
 }
 
@@ -36,7 +34,7 @@ constexpr std::int64_t all_reduce_bytes(
          all_gather_bytes(chunk_size(numel, n, rank), element_size, n);
 }
 
-// A member sends all of its `numel` elements but the `own` that it keeps.
+// A member sends all of its `numel` elements except the `own` that it keeps.
 constexpr std::int64_t all_to_all_bytes(
     std::int64_t numel, std::int64_t own, std::int64_t element_size) {
   return (numel - own) * element_size;

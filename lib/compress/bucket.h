@@ -10,12 +10,12 @@
 
 namespace abtrain::compress {
 
-// Where a tensor's gradient lies, row by row, with sizes[0] rows. These are the
-// output features of a linear layer, or the output filters of a convolution,
-// which is O x kh x kw x I in memory.
+// The place of a tensor's gradient in a buffer: sizes[0] rows, one after another. A row is an
+// output feature of a linear layer, or an output filter of a convolution, which is O x kh x kw x I
+// in memory.
 struct Slot {
   std::string name;
-  std::int64_t offset = 0;          // of its first element in the buffer
+  std::int64_t offset = 0;          // of the first element in the buffer
   std::vector<std::int64_t> sizes;  // same as the parameter's
   int position = 0;                 // in the order of the forward pass
 
@@ -31,7 +31,7 @@ struct Slot {
 struct Range {
   std::int64_t begin = 0;
   std::int64_t size = 0;
-  std::int64_t place = 0;  // among ranges that are packed one after another
+  std::int64_t place = 0;  // offset in a buffer of packed ranges
 
   at::Tensor of(const at::Tensor& buffer) const {
     return buffer.narrow(0, begin, size);
@@ -44,7 +44,7 @@ struct Range {
 // Slots that are sent together, in the order of the forward pass.
 struct Bucket {
   std::vector<Slot> slots;
-  std::vector<Range> ranges;  // ranges_of(slots), which make_buckets() sets
+  std::vector<Range> ranges;  // ranges_of(slots); set by make_buckets()
   std::int64_t numel() const;
 };
 
@@ -53,16 +53,17 @@ struct Bucket {
 std::vector<Range> ranges_of(std::vector<Slot> slots);
 std::int64_t numel_of(const std::vector<Range>& ranges);
 
-// Moves the slots to lie one after another from 0 on; returns their end.
+// Moves the slots so that they lie one after another from offset 0; returns the end of the last
+// one.
 std::int64_t line_up(std::vector<Slot>& slots);
 
-// Some slots of a buffer as they lie in a buffer of their own, one after another
-// in the same order, so that adjacent tensors stay adjacent.
+// Some slots of a buffer, packed into a second buffer in the same order, so that adjacent tensors
+// stay adjacent.
 struct PackedSlots {
   explicit PackedSlots(std::vector<Slot> of_buffer);
 
-  std::vector<Range> ranges;  // of the first buffer
-  std::vector<Slot> slots;    // with their places in the second one
+  std::vector<Range> ranges;  // in the first buffer
+  std::vector<Slot> slots;    // with their offsets in the second buffer
   std::int64_t numel;
 };
 
@@ -74,11 +75,10 @@ void pack(
 // The reverse: copies `packed` back into the ranges.
 void unpack(const at::Tensor& packed, const std::vector<Range>& ranges, const at::Tensor& buffer);
 
-// Divides the slots into buckets; the first bucket holds those that the
-// backward pass reaches first. As in PyTorch's DistributedDataParallel, a
-// bucket is full once it holds `mebibytes` (of fp32) or more, and the first one
-// once it holds 1, so that sending begins early. With `mebibytes` 0 there is
-// one bucket. Slots without elements are left out.
+// Divides the slots into buckets; the first bucket holds the slots that the backward pass reaches
+// first. As in PyTorch's DistributedDataParallel, a bucket is full once it holds `mebibytes` MiB of
+// fp32 or more; the first one is full at 1 MiB, so that sending begins early. `mebibytes` 0: one
+// bucket. Omits slots without elements.
 std::vector<Bucket> make_buckets(std::vector<Slot> slots, double mebibytes);
 
 }  // namespace abtrain::compress

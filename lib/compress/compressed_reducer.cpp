@@ -84,7 +84,7 @@ Rounds CompressedReducer::reduce(Job job) {
     more = rounds->resume();
   }
 
-  // It was sent first, so it arrives first.
+  // The uncompressed rest was sent first, so it arrives first.
   co_yield std::move(plain);
   unpack(wire, rest, job.gradients);
 

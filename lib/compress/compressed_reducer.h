@@ -1,13 +1,11 @@
-// What the compressing schemes share: the choice of tensors to compress, each
-// tensor's residual (error feedback), and the sending of the other tensors
-// uncompressed.
+// The base class of the compressing schemes. It chooses the tensors to compress, keeps their
+// residuals (error feedback), and sends all other tensors uncompressed.
 //
-// A bucket's tensors of at least `min_numel` elements lie one after another in
-// a run of their own, u = gradient + residual of the last step. A scheme's
-// exchange() turns u into an estimate of the mean of all members' u, and leaves
-// in u what this member did not contribute to it, the residual of the next
-// step. The residual is never u less the common estimate: that error would be
-// counted n times, and its sum over steps would have no bound.
+// A bucket's tensors of at least `min_numel` elements are packed into u = gradient + residual of
+// the last step. A scheme's exchange() estimates the mean of all members' u, and leaves in u what
+// this member did not contribute: the residual of the next step. The residual is never u minus the
+// common estimate: the group would count that error n times, and its sum over steps would be
+// unbounded.
 //
 // Tested with every scheme, by tests/compress/test_invariants.cpp.
 #pragma once
@@ -18,13 +16,12 @@
 
 namespace abtrain::compress {
 
-// A worker's own stream of roundings for a bucket, for what differs between
-// members.
+// A worker's own random stream for roundings in a bucket, for values that differ between members.
 inline std::uint32_t rounding_stream(const comm::Communicator& group, std::size_t bucket) {
   return static_cast<std::uint32_t>(group.rank()) << 16 ^ static_cast<std::uint32_t>(bucket);
 }
 
-// Scheme::check of schemes that do not work without error feedback.
+// Scheme::check for schemes that need error feedback.
 void check_needs_feedback(
     const ReducerOptions& options, const std::string& section, std::int64_t members,
     Conflicts& out);
@@ -41,7 +38,7 @@ class CompressedReducer : public Reducer {
   void bind(std::vector<Bucket> buckets) override;
   Rounds reduce(Job job) override;
   Volume volume(Member member, bool dense) const override;
-  // Stores "residual.<bucket>" and what the scheme adds by archive_more().
+  // Stores "residual.<bucket>" and what archive_more() adds.
   void archive(state::Archive& archive, const std::string& prefix) override;
   std::vector<at::Tensor> residual_squares() const override;
 
@@ -50,16 +47,16 @@ class CompressedReducer : public Reducer {
   struct Packed : PackedSlots {
     std::size_t bucket;
   };
-  // The compressed part of a job, whose group has at least two members.
+  // The compressed part of a job. The group has at least two members.
   struct Task : Job {
     const Packed* packed = nullptr;
     at::Tensor u;         // 1-D fp32, numel; holds the new residual at the end
     at::Tensor estimate;  // output, same shape as u
   };
 
-  // Makes u in `residual`: adds the gradients to it, or replaces it by them if
-  // there is no error feedback. It runs just before exchange(); a scheme may
-  // override it to gather statistics of u in the same pass.
+  // Computes u in `residual`: adds the gradients, or copies them if there is no error feedback.
+  // Runs just before exchange(); a scheme may override it to gather statistics of u in the same
+  // pass.
   virtual void accumulate(
       const Packed& packed, const at::Tensor& residual, const at::Tensor& gradients);
   virtual Rounds exchange(Task task) = 0;
@@ -72,8 +69,8 @@ class CompressedReducer : public Reducer {
   // Archives what a scheme keeps per bucket besides the residual.
   virtual void archive_more(state::Archive&, const std::string& /*prefix*/, const Packed&) {}
 
-  // Whether exchange(), without a residual, may be given the same tensor as u
-  // and estimate. It must then read all of u before it writes.
+  // Whether exchange() accepts one tensor as both u and estimate if no residual is kept. It must
+  // then read all of u before it writes.
   virtual bool works_in_place() const {
     return false;
   }
@@ -87,12 +84,12 @@ class CompressedReducer : public Reducer {
  private:
   struct State {
     Packed packed;
-    std::vector<Range> all;    // of the gradient buffer, sent uncompressed if `dense`
-    std::vector<Range> rest;   // and otherwise
+    std::vector<Range> all;    // sent uncompressed if `dense`; in the gradient buffer
+    std::vector<Range> rest;   // sent uncompressed otherwise
     at::Tensor residual = {};  // undefined until the first step
   };
 
-  std::vector<State> states_;  // of each bucket
+  std::vector<State> states_;  // one per bucket
 };
 
 }  // namespace abtrain::compress

@@ -2,9 +2,9 @@
 // bucket's collective is in flight, the next ones are still being computed and
 // encoded.
 //
-// A bucket starts when the last of its slots is ready and all buckets before it
-// have started; each start advances the open ones by a round. So the
-// collectives have the same order on all members, whatever the timing.
+// A bucket starts when the last of its slots is ready and all buckets before it have started; each
+// start advances the open buckets by one round. So the collectives have the same order on all
+// members, whatever the timing.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -47,9 +47,8 @@ struct Evaluation {
   Costs costs;               // of this step
 };
 
-// Sees a run of a member's own gradients, elements begin .. begin + count - 1
-// of the flat buffer, just before they are averaged in place. Each step shows
-// every element once.
+// Gets a member's own gradients (elements begin .. begin + count - 1 of the flat buffer) just
+// before they are averaged in place. Every element is passed once per step.
 using GradientWatch =
     std::function<void(const at::Tensor& gradients, std::int64_t begin, std::int64_t count)>;
 
@@ -70,18 +69,16 @@ class GradientExchange {
   // Drops buffers and residuals until the next bind().
   void release();
 
-  // Begins step t: buckets may start as their slots become ready, in any
-  // thread, one at a time. Without this call they start in finish(). Steps that
-  // are evaluated do not overlap.
+  // Begins step t: from now on ready() starts buckets, in any thread, one call at a time. Without
+  // begin(), and in evaluated steps, all buckets start in finish().
   void begin(std::int64_t t);
   // The gradient of slot `index` (in bind()'s order) is final.
   void ready(std::size_t index);
-  // Starts what has not started and returns once all gradients are averaged.
-  // Returns a value in steps that are evaluated. A step that was begun must be
-  // finished, or the exchange destroyed.
+  // Starts the remaining buckets and returns once all gradients are averaged. The result has a
+  // value in evaluated steps. A step that was begun must be finished, or the exchange destroyed.
   std::optional<Evaluation> finish(std::int64_t t);
-  // Starts all buckets of step t, to be finished later by finish(t). Each goes
-  // as far as its first collective, and none is waited for.
+  // Starts all buckets of step t, each up to its first collective, without waiting. finish(t)
+  // completes them.
   void start(std::int64_t t);
 
   const Costs& costs();
@@ -116,22 +113,21 @@ class GradientExchange {
   comm::Purpose purpose_ = comm::Purpose::Gradient;
   GradientWatch watch_;
   std::vector<Bucket> buckets_;
-  std::vector<std::size_t> bucket_of_;     // of each slot
+  std::vector<std::size_t> bucket_of_;     // one per slot
   std::vector<std::size_t> missing_;       // slots per bucket not yet ready
-  std::int64_t step_ = -1;                 // begun but not finished; -1: none
-  std::vector<std::optional<Open>> open_;  // of the buckets that have started
+  std::int64_t step_ = -1;                 // the one begun but not finished; -1: none
+  std::vector<std::optional<Open>> open_;  // one per started bucket
   Costs costs_;
   std::deque<std::pair<double Costs::*, device::Span>> spans_;  // not yet in costs_
 };
 
-// The bytes that a member sends, for `plan`.
+// Predicts the bytes that a member sends, for `plan`.
 class ExchangePlan {
  public:
   ExchangePlan(const ReducerOptions& options, std::vector<Slot> slots, Member member);
-  // In all exchanges of a binding, that is in steps first, first + interval,
-  // ... before `end`.
+  // Bytes of all exchanges after a bind(): in steps first, first + interval, ... before `end`.
   std::int64_t bytes_between(std::int64_t first, std::int64_t end, std::int64_t interval = 1) const;
-  // In an exchange after the first `dense_steps` steps.
+  // Bytes of one exchange after the first `dense_steps` steps.
   std::int64_t usual_bytes() const {
     return usual_;
   }

@@ -32,7 +32,7 @@ bool is_linear(const Slot& slot) {
 // The compressed tensors of a bucket.
 struct Layers {
   ops::RowTable kernels;    // of convolutions
-  std::vector<Range> runs;  // that the convolutions fill
+  std::vector<Range> runs;  // filled by the convolutions
   ops::TernaryTable codes;  // of linear layers
 };
 
@@ -110,12 +110,12 @@ class Hylo : public CompressedReducer {
     return {ops::RowTable(kernels), ranges_of(std::move(convolutions)), std::move(codes)};
   }
 
-  // Number of values that all members sum before they send.
+  // Number of values that the members agree on before they send.
   std::int64_t agreed_of(const Layers& layers) const {
     return layers.kernels.rows() + 2 * layers.codes.blocks().tensors();
   }
 
-  // Zeros give 0, not NaN; non-finite elements give NaN. Nothing is read back.
+  // Zeros give 0, not NaN; non-finite elements give NaN. Reads nothing back from the device.
   static at::Tensor threshold_of(const at::Tensor& sums) {
     const at::Tensor each = sums.view({-1, 2});
     const at::Tensor size = each.select(1, 1);
@@ -128,7 +128,7 @@ class Hylo : public CompressedReducer {
     }
   }
 
-  // Sends one set of kernels, common to all members.
+  // Sends the same set of kernels on all members.
   static Rounds send_kernels(Task task, Layers& layers, at::Tensor norms) {
     ops::RowTable& table = layers.kernels;
     const at::TensorOptions options = task.u.options();

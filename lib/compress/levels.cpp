@@ -2,9 +2,8 @@
 // per tensor (the quantizers of QCMD and QRDA Adagrad, after Xu et al., arXiv
 // 2208.05631). See docs/methods/adagrad.md.
 //
-// - threshold: elements whose magnitude is above c times their tensor's mean
-//   magnitude are sent as the mean magnitude of those sent. This is
-//   deterministic and biased.
+// - threshold: an element whose magnitude is above c times its tensor's mean magnitude is sent as
+//   the mean magnitude of all sent elements. Deterministic and biased.
 // - ternary (TernGrad: Wen et al., NeurIPS 2017): an element is sent as its
 //   tensor's largest magnitude, with the probability that preserves the mean.
 //
@@ -98,7 +97,7 @@ class Levels : public CompressedReducer {
   }
 
  private:
-  // What levels are computed from.
+  // The statistic from which levels are computed.
   static constexpr auto kStatistic = kByChance ? ops::Statistic::Largest : ops::Statistic::Above;
   static constexpr std::int64_t kNumbers = kernels::values_of(kStatistic);
 

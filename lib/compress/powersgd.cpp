@@ -1,5 +1,5 @@
-// The gradient as a product of rank r, by one step of power iteration per
-// training step (Vogels et al., "PowerSGD", NeurIPS 2019, algorithm 1).
+// Sends the gradient as a product of rank r, from one power iteration per training step (Vogels et
+// al., "PowerSGD", NeurIPS 2019, algorithm 1).
 //
 // A tensor is a matrix M of n x m with n its rows. All matrices of a bucket are
 // sent together. P and Q are kept transposed, r x n and r x m, so that their
@@ -21,8 +21,7 @@ namespace abtrain::compress {
 
 namespace {
 
-// The tensors in the run, n x m, and their factors in the flat P and Q, r x n
-// and r x m.
+// The tensors in u (n x m), and their factors in the flat P (r x n) and Q (r x m).
 struct Matrices {
   std::vector<ops::RowSet> whole, p, q;
   std::int64_t p_numel = 0;
@@ -71,8 +70,8 @@ class PowerSgd : public CompressedReducer {
     }
     sent = on_wire(q, task.group->size());
     comm::Pending pending = task.group->all_reduce(sent, op(), task.purpose);
-    // While the sum is in flight, subtract from this worker's gradient what it
-    // has sent itself, not the mean over all workers.
+    // While the sum is in flight, subtract from this worker's gradient what it sent itself, not the
+    // mean over all workers.
     for (std::size_t i = 0; i < count; ++i) {
       ops::subtract_low_rank_product(
           part(p, matrices.p[i]), part(q, matrices.q[i]), part(task.u, matrices.whole[i]));
@@ -135,7 +134,7 @@ class PowerSgd : public CompressedReducer {
   comm::ReduceOp op() const {
     return plain_dtype_ == at::kFloat ? comm::ReduceOp::Mean : comm::ReduceOp::Sum;
   }
-  // `numbers` as they are sent; also rounds `numbers` to what was sent.
+  // `numbers` in the wire dtype; also rounds `numbers` to the values sent.
   at::Tensor on_wire(const at::Tensor& numbers, int members) const {
     if (plain_dtype_ == at::kFloat) {
       return numbers.clone();

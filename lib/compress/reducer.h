@@ -38,15 +38,15 @@ class Reducer {
   };
 
   virtual ~Reducer() = default;
-  // Sets the buckets that reduce() will be asked for. To be called once, as what
-  // is kept from step to step belongs to them. Allocates nothing.
+  // Sets the buckets for reduce(). Call it once: the state kept from step to step belongs to these
+  // buckets. Allocates nothing.
   virtual void bind(std::vector<Bucket> buckets) = 0;
   virtual Rounds reduce(Job job) = 0;
-  // What a member sends per exchange, for all buckets.
+  // What a member sends in one exchange of all buckets.
   virtual Volume volume(Member member, bool dense) const = 0;
   // Archives what is kept from step to step. Call it after bind().
   virtual void archive(state::Archive&, const std::string& /*prefix*/) {}
-  // The sums of squares of this worker's residuals, fp32 scalars; may be empty.
+  // Sums of squares of this worker's residuals: fp32 scalars; may be empty.
   virtual std::vector<at::Tensor> residual_squares() const {
     return {};
   }

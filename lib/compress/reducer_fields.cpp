@@ -9,8 +9,7 @@ namespace abtrain::compress {
 
 namespace {
 
-// What `auto` stands for: "16384 for hylo, 1 for threshold and ternary, else
-// 4096".
+// The meaning of `auto`: "16384 for hylo, 1 for threshold and ternary, else 4096".
 template <class Print>
 std::string of_auto(Print print) {
   const std::string usual = print(Scheme());

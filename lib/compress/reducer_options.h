@@ -19,13 +19,12 @@ enum class CodeTransport { Int8, AllToAll, Gather };
 // What the Hadamard transform of thc spans: a block, all elements, or nothing.
 enum class Rotation { Block, Full, None };
 
-// No value stands for `auto`, which depends on the scheme.
+// nullopt stands for `auto`, whose meaning depends on the scheme.
 struct ReducerOptions {
-  // The name of one of schemes(); nullopt: the options of another section apply
-  // (or_else()).
+  // A name in schemes(); nullopt: the options of another section apply (or_else()).
   std::optional<std::string> name = "plain";
   std::optional<at::ScalarType> dtype = {};  // of uncompressed values on the wire
-  double bucket_mb = 25;                     // MiB of fp32 gradients per bucket; 0: one
+  double bucket_mb = 25;                     // MiB of fp32 gradients per bucket; 0: one bucket
   std::optional<bool> error_feedback = {};
   std::optional<std::int64_t> min_numel = {};   // smaller tensors: uncompressed
   std::int64_t dense_steps = 0;                 // first steps of the run, sent uncompressed
@@ -50,8 +49,8 @@ struct ReducerOptions {
 // fp32, fp16 or bf16.
 const char* dtype_name(at::ScalarType dtype);
 
-// The table of its keys, ranges and help texts (base/options.h). `other`: the
-// word for no name; "" if the section must have one.
+// The table of its keys, ranges and help texts (base/options.h). `other`: the word for a missing
+// name; "" if the section must have a name.
 Fields fields_of(ReducerOptions& options, const std::string& other = "");
 
 }  // namespace abtrain::compress

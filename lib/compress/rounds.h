@@ -1,6 +1,6 @@
-// Work interleaved with collectives: a coroutine that yields each Pending it
-// must wait for. Its owner can let several of them take turns, so that one's
-// collective is in flight while another one computes.
+// Work interleaved with collectives: a coroutine that yields each Pending it must wait for. Its
+// owner can alternate between several coroutines, so that one computes while another's collective
+// is in flight.
 //
 //   Rounds mean(at::Tensor x, comm::Communicator& c, comm::Purpose p) {
 //     co_yield c.all_reduce(x, comm::ReduceOp::Sum, p);
@@ -53,9 +53,8 @@ class [[nodiscard]] Rounds {
     }
   }
 
-  // Runs up to the next collective, which is then pending, and returns false if
-  // there is none. The previous one must have been waited for. Throws what the
-  // coroutine throws.
+  // Runs up to the next collective, which is then pending; returns false if there is none. Wait for
+  // the previous one first. Throws what the coroutine throws.
   bool resume() {
     handle_.resume();
     if (handle_.promise().error) {

@@ -1,5 +1,5 @@
-// The schemes by which gradients are averaged, with a record for each. The
-// record stands at the end of the scheme's source file; schemes.cpp lists all.
+// The schemes that average gradients. Each has a record at the end of its source file; schemes.cpp
+// lists all.
 #pragma once
 
 #include <limits>
@@ -17,19 +17,19 @@ namespace abtrain::compress {
 struct Scheme {
   const char* name = "";
   std::unique_ptr<Reducer> (*make)(const ReducerOptions& options, std::uint64_t seed) = nullptr;
-  // Adds conflicts as check() does; null: its options have none.
+  // Adds conflicts, as check() below does; null: there are none.
   void (*check)(
       const ReducerOptions& options, const std::string& section, std::int64_t members,
       Conflicts& out) = nullptr;
   bool compresses = true;
-  // What `auto` stands for in the options of these names.
+  // The values of `auto` for the options of the same names.
   at::ScalarType dtype = at::kHalf;
   bool error_feedback = true;
   std::int64_t min_numel = 4096;
-  // The largest group whose gradients it can average: its codes would not hold the sum of more.
+  // The largest group that it can average over; its codes cannot hold larger sums.
   std::int64_t max_members = std::numeric_limits<std::int64_t>::max();
-  // The code of schemes whose record of a flat tensor does not depend on the
-  // other members (ops/wire_codes.h): int8, int4, int2 and sparseloco.
+  // The wire code (ops/wire_codes.h) of schemes in which a member encodes a flat tensor
+  // independently of all others: int8, int4, int2 and sparseloco.
   std::optional<ops::WireCode> code = std::nullopt;
 };
 
@@ -48,8 +48,8 @@ const Scheme& scheme_of(const ReducerOptions& options);
 // and roundings. Throws Error(Config) for an unknown name.
 std::unique_ptr<Reducer> make_reducer(const ReducerOptions& options, std::uint64_t seed);
 
-// Adds the conflicts among the options of `section`, such as "reducer", if the
-// largest group that such a reducer serves has this many members.
+// Adds the conflicts among the options of `section`, such as "reducer". `members`: size of the
+// largest group that such a reducer serves.
 void check(
     const ReducerOptions& options, const std::string& section, std::int64_t members,
     Conflicts& out);
@@ -61,7 +61,7 @@ bool compresses(const ReducerOptions& options);
 at::ScalarType plain_dtype(const ReducerOptions& options);
 bool has_error_feedback(const ReducerOptions& options);
 std::int64_t min_numel(const ReducerOptions& options);
-// The form of the records of a scheme that has a `code`; empty for all others.
+// The wire format of a scheme with a `code`; nullopt for all others.
 std::optional<ops::WireFormat> wire_format(const ReducerOptions& options);
 
 }  // namespace abtrain::compress

@@ -1,5 +1,5 @@
-// thc: rotated blocks in 16 levels of a range that all members share, so that
-// the sum of codes is a code of the sum; codes are all-reduced as integers.
+// thc: sends rotated blocks in 16 levels of a range that all members share. The sum of codes is
+// then a code of the sum, so codes are all-reduced as integers.
 #include "compress/thc.h"
 
 #include <ATen/ceil_div.h>
@@ -18,11 +18,11 @@ namespace abtrain::compress {
 namespace {
 
 constexpr int kLevels = 16;
-// Sums of codes up to 15 each fit a byte; larger groups use 16 bits each in an
-// int32, whose upper half must stay below 2^15.
+// In small groups, a sum of codes (up to 15 each) fits a byte. Larger groups pack two 16-bit sums
+// into an int32, whose upper half must stay below 2^15.
 constexpr int kMaxInBytes = 255 / (kLevels - 1);
 constexpr int kMaxMembers = 32767 / (kLevels - 1);
-// The largest power of two of `rotation: full`, 16 MiB of fp32.
+// The largest block of `rotation: full`: 16 MiB of fp32.
 constexpr std::int64_t kLargestPiece = std::int64_t{1} << 22;
 
 // A run of adjacent blocks of equal length.
@@ -95,8 +95,8 @@ class Thc : public CompressedReducer {
   }
 
  private:
-  // One piece with all blocks. A full rotation has one piece of one block for
-  // each power of two that makes up the padded run, the largest first.
+  // One piece with all blocks. A full rotation splits the padded run into powers of two, the
+  // largest first, and has one piece of one block for each.
   std::vector<Piece> pieces_of(std::int64_t numel) const {
     const std::int64_t all = padded(numel, options_.block);
     if (!full_) {

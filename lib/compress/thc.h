@@ -1,5 +1,5 @@
-// What both THC schemes share (Li et al., "THC: accelerating distributed deep
-// learning using tensor homomorphic compression", NSDI 2024).
+// Shared by both THC schemes (Li et al., "THC: accelerating distributed deep learning using tensor
+// homomorphic compression", NSDI 2024).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +13,8 @@
 
 namespace abtrain::compress {
 
-// The range of a rotated block with norm M and L elements is T M / sqrt(L). One
-// standard normal number in 1,024 lies beyond T.
+// T: a rotated block of L elements with norm M has the range T M / sqrt(L). One standard normal
+// number in 1,024 lies beyond T.
 constexpr float kThcRange = 3.2971933456919635F;
 
 // Scheme::check of both.

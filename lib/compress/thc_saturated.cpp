@@ -1,6 +1,6 @@
-// thc-saturated: rotated blocks in 4-bit codes both ways. Each member receives
-// the codes of its shard from all members, sums and clamps them once, and sends
-// the sums back to all, again in 4 bits.
+// thc-saturated: sends rotated blocks in 4-bit codes in both directions. Each member receives all
+// members' codes of its shard, sums and clamps them once, and sends the sums back to all, again in
+// 4 bits.
 #include <ATen/ceil_div.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -39,7 +39,7 @@ class ThcSaturated : public CompressedReducer {
       // 1.25 for 4 members, 2.5 for 16.
       scale = at::full({1}, 0.625 * std::sqrt(static_cast<double>(n)), options);
     }
-    scale = scale.to(options.device());  // from a checkpoint
+    scale = scale.to(options.device());  // one from a checkpoint is on the CPU
     at::Tensor ranges = at::empty({blocks_of(*task.packed)}, options);
     ops::block_norms(task.u, block, ranges);
     co_yield group.all_reduce(ranges, comm::ReduceOp::Max, task.purpose);
@@ -102,7 +102,7 @@ class ThcSaturated : public CompressedReducer {
     return units_of(packed) * ops::unit_of(options_.block) / options_.block;
   }
 
-  // The factor on the range, one value per bucket, the same on all members.
+  // The scale of the range: one value per bucket, the same on all members.
   std::unordered_map<std::size_t, at::Tensor> scales_;
 };
 

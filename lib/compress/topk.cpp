@@ -1,7 +1,7 @@
-// Each worker's k elements of largest magnitude, with their indices (Aji and
-// Heafield, "Sparse communication for distributed gradient descent", EMNLP
-// 2017; with error feedback Stich et al., NeurIPS 2018). The indices differ
-// between workers, so the lists are gathered: n - 1 payloads sent.
+// Sends each worker's k elements of largest magnitude with their indices (Aji and Heafield, "Sparse
+// communication for distributed gradient descent", EMNLP 2017; with error feedback Stich et al.,
+// NeurIPS 2018). The indices differ between workers, so the lists are gathered: each worker sends
+// n - 1 payloads.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class Topk : public CompressedReducer {
   }
 
  private:
-  // How many of d elements are sent.
+  // The number of elements sent out of d.
   std::int64_t kept(std::int64_t d) const {
     const double k = std::floor(options_.bits * static_cast<double>(d) / 48);
     return static_cast<std::int64_t>(std::clamp(k, 1.0, static_cast<double>(d)));

@@ -1,7 +1,7 @@
-// Top-k by chunks of adjacent elements that all workers choose together (Han et
-// al., arXiv 2407.01378, "TopKC"): the squared norms of the chunks are summed,
-// all workers take the chunks with the largest sums, and these are all-reduced.
-// No indices are sent, and nothing grows with the number of workers.
+// Top-k by chunks of adjacent elements that all workers choose together (Han et al., arXiv
+// 2407.01378, "TopKC"): the workers sum the squared norms of the chunks, choose the chunks with the
+// largest sums, and all-reduce these. No indices are sent, and nothing grows with the number of
+// workers.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -22,7 +22,7 @@ std::int64_t chunk_of(const ReducerOptions& options) {
   return options.chunk.value_or(options.bits < 1 ? 128 : 64);
 }
 
-// Bits per element that the norms take.
+// Bits per element spent on the norms.
 double norm_bits(std::int64_t chunk) {
   return 16.0 / static_cast<double>(chunk);
 }
@@ -78,7 +78,7 @@ class TopkChunked : public CompressedReducer {
   std::int64_t chunks(const Packed& packed) const {
     return ops::chunk_count(packed.numel, chunk_);
   }
-  // The number of chunks that the remaining bits suffice for.
+  // The number of chunks that the remaining bits pay for.
   std::int64_t chosen(const Packed& packed) const {
     const double j = std::floor(
         (options_.bits - norm_bits(chunk_)) * static_cast<double>(packed.numel) /

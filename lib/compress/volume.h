@@ -1,4 +1,4 @@
-// What a reducer sends, from the sizes of its collectives alone.
+// What a reducer sends, computed from the sizes of its collectives alone.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace abtrain::compress {
 
 struct Volume {
   std::int64_t bytes = 0;  // sent by one member
-  // The payload P of the collectives, in bits: what one member has to send,
-  // whatever bytes the collective makes of it.
+  // The payload P of the collectives, in bits: what one member contributes, however many bytes the
+  // collective then sends.
   std::int64_t payload_bits = 0;
 
   friend Volume operator+(const Volume& a, const Volume& b) {
@@ -30,9 +30,8 @@ struct Member {
   Volume all_gather(std::int64_t own, std::int64_t size) const {
     return {comm::all_gather_bytes(own, size, members), 8 * own * size};
   }
-  // An all-to-all in which each member sends `numel` elements, each to the member
-  // that serves it, and then an all-gather of the results, which have the same
-  // length. This member serves `own` of the elements. As in an all-reduce, the
+  // An all-to-all that sends each of `numel` elements to the member that serves it, then an
+  // all-gather of the `numel` results. This member serves `own` elements. As in an all-reduce, the
   // payload counts once.
   Volume serve(std::int64_t numel, std::int64_t own, std::int64_t size) const {
     return {

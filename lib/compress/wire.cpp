@@ -1,10 +1,9 @@
-// int8, int4, int2: one scale per 128 neighboring elements and a code of that
-// many bits per element. Each member receives the codes of its shard from all
-// members, averages them, and sends the mean back in the same form, with error
-// feedback on both sides. sparseloco: the largest elements of each chunk, as
-// indices and two-bit codes (Sarfi et al. 2025, arXiv 2508.15706); every member
-// gathers all records, because to code a mean of sparse records again would
-// lose most of it. See docs/methods/wire.md.
+// int8, int4, int2: one scale per 128 neighboring elements, and a code of 8, 4 or 2 bits per
+// element. Each member receives the codes of its shard from all members, averages them, and sends
+// the mean back in the same form, with error feedback on both sides. sparseloco: the largest
+// elements of each chunk, as indices and two-bit codes (Sarfi et al. 2025, arXiv 2508.15706); every
+// member gathers all records, because encoding a mean of sparse records again would lose most of
+// it. See docs/methods/wire.md.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -64,12 +63,12 @@ class Wire : public CompressedReducer {
     const at::Tensor received = at::empty({n * own}, bytes);
     co_yield group.all_to_all(received, wire, counts, task.purpose);
 
-    // The mean of this shard, plus what the last answer left out of it.
+    // The mean of this shard, plus what the codes of the last mean left out.
     at::Tensor& server = servers_[task.packed->bucket];
     if (!keeps_residual_ || !server.defined() || server.numel() != shards[rank]) {
       server = at::zeros({shards[rank]}, task.u.options());
     }
-    server = server.to(task.u.device());  // from a checkpoint
+    server = server.to(task.u.device());  // one from a checkpoint is on the CPU
     if (options_.error_decay != 1) {
       server.mul_(options_.error_decay);
     }
@@ -130,7 +129,7 @@ class Wire : public CompressedReducer {
     return sizes;
   }
   const ops::WireFormat format_;
-  // By bucket: what the answers for this member's shard have left out.
+  // By bucket: what the codes of the last mean of this member's shard left out.
   std::map<std::size_t, at::Tensor> servers_;
 };
 

@@ -1,4 +1,4 @@
-// Checks that no single key can make: keys that conflict with each other.
+// Checks that involve several keys: conflicts between them.
 #pragma once
 
 #include "base/conflict.h"

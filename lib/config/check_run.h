@@ -15,19 +15,19 @@ namespace abtrain::config {
 RunLength check_run(
     const RunOptions& options, const data::ExampleShape& shape, std::int64_t train_images);
 
-// Bytes of the fp32 parameters, gradients, moments, residuals and example-order
-// state of one worker in a dense step; activations come on top.
+// Bytes of the fp32 parameters, gradients, moments, residuals and example-order state of one worker
+// in a dense step; activations are not included.
 double state_bytes(const RunOptions& options, std::int64_t parameters);
 
-// Parameters that a worker trains in a dense step, or the factors of adapters; with those that only
-// spectra can tell, all parameters.
+// The number of parameters that a worker trains: in a dense step or, with adapters, in their
+// factors. If only the spectra can tell, all parameters.
 std::int64_t trained_parameters(const RunOptions& options, const data::ExampleShape& shape);
-// Bytes of what the workers of a process share of a model with frozen parts; 0 without.
+// Bytes of the base that the workers of a process share, for a model with frozen parts; 0 for all
+// others.
 double base_bytes(const RunOptions& options, std::int64_t parameters);
 
-// Throws Error(Config) if the workers' parameters, gradients and moments alone,
-// together with the bytes of the images kept there, exceed the memory of the
-// device.
+// Throws Error(Config) if the state_bytes() of the workers, the images kept there and the base
+// exceed the memory of the device, or if the result of one operator does.
 void check_memory(
     const RunOptions& options, const data::ExampleShape& shape, int local_workers,
     std::int64_t image_bytes);

@@ -73,8 +73,7 @@ class Reader {
     }
   }
 
-  // Adapts what depends on the start of the run, and checks for keys that
-  // conflict.
+  // Adapts values that depend on how the run is started, and checks for conflicting keys.
   void finish(const std::string& path) {
     apply_all();
     set_workers();
@@ -90,7 +89,7 @@ class Reader {
         note(std::move(each));
       }
     }
-    // If a whole file is missing, conflicts would be with its defaults.
+    // If a whole file is missing, defaults stand in its place and would cause false conflicts.
     if (!unreadable_) {
       for (const Conflict& conflict : check(options_)) {
         blame(conflict, path);
@@ -100,7 +99,7 @@ class Reader {
   }
 
  private:
-  // Takes all keys that belong to the choices made, which may stand anywhere.
+  // Applies all keys that belong to the choices made; a choice may come before or after its keys.
   void apply_all() {
     RunOptions draft;
     const Fields choices = fields_of(draft);
@@ -146,7 +145,7 @@ class Reader {
       context_.notes->push_back(std::move(text));
     }
   }
-  // Whether it stands on the command line or in a point of a sweep.
+  // Whether the setting comes from the command line or a point of a sweep.
   bool is_override(const ReadResult::Setting& setting) const {
     return setting.order > last_of_files_;
   }
@@ -184,7 +183,7 @@ class Reader {
     fit_groups(before);
   }
 
-  // A group size that a file gives for its own number of workers gives way.
+  // Replaces a group size that a file gives for its own number of workers, if it does not fit.
   void fit_groups(int before) {
     methods::MethodOptions& method = options_.method;
     const auto set = reading_.settings.find("method.group_size");

@@ -4,10 +4,9 @@
 // `file:line:column: error: key: what was expected, what was found` with the
 // source line and a caret. A missing file is Error(MissingInput).
 //
-// What depends on the start of the run adapts to it: without the key `workers`,
-// a method that trains two factors gets two of them; a launcher's processes are
-// the workers, whatever a file says; and with an override `train.steps=N` the
-// warm-ups of the file fit into N steps.
+// Some values adapt to how the run is started: without the key `workers`, a method that trains two
+// factors gets two workers; under a launcher, its processes are the workers, whatever a file says;
+// with an override `train.steps=N`, the file's warm-ups are shortened to fit into N steps.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@
 
 namespace abtrain::config {
 
-// What the surroundings of the program add to a configuration.
+// What the program's environment adds to a configuration.
 struct ConfigContext {
   // Folders searched, in order, for a file that is not found under the given
   // name (and, for `extends`, not next to the extending file).
@@ -28,15 +27,13 @@ struct ConfigContext {
   // Number of processes that a launcher (mpirun, srun, torchrun) has started,
   // which are then the workers; 0: no launcher.
   std::int64_t launched = 0;
-  // Whether warm-ups that an override gives are shortened too where they do not
-  // fit (config/short_run.h).
+  // Whether warm-ups from overrides are also shortened if they do not fit (config/short_run.h).
   bool shortens_all = false;
-  // The same overrides serve several configurations, so a key that belongs to another choice than
-  // this one's is left out, as it is in a file.
+  // The same overrides serve several configurations, so keys that belong to choices this one does
+  // not make are left out, as they are in a file.
   bool shares_overrides = false;
-  // Overrides that are already parsed and come after the others: options of the
-  // command line with a meaning of their own, such as --name, or the point of a
-  // sweep.
+  // Parsed overrides that apply after the others: command-line options such as --name, or the point
+  // of a sweep.
   std::vector<Override> last = {};
   // Gets a sentence for each value that was changed to fit the launcher or the
   // length of the run; may be null.
@@ -51,9 +48,9 @@ RunOptions read_config(
     const std::string& path, const std::vector<std::string>& overrides = {},
     const ConfigContext& context = {});
 
-// The file that a name with or without ".yaml" means: the one in the folder
-// `first` ("": the current one), else the first one found in `folders`. Throws
-// Error(MissingInput), which names all places. `what`: the kind of file, for it.
+// Finds the file for a name with or without ".yaml": in the folder `first` ("": the current one),
+// else in `folders`, in order. Throws Error(MissingInput), which names all places. `what`: the kind
+// of file, for that message.
 std::string find_config(
     const char* what, const std::string& name, const std::string& first,
     const std::vector<std::string>& folders);
@@ -66,9 +63,9 @@ std::vector<std::string> config_folders(const std::string& program);
 // Every key, as YAML that parses back to equal options.
 std::string to_yaml(const RunOptions& options);
 
-// The sections `model` and `data` as far as they make a trained network and its inputs, for its
-// file: not where the run began, how it read data, or in which folders. A model.file is named
-// without its folder, and `data.root` is the current folder where the data set has no other.
+// The keys of `model` and `data` that define a trained network and its inputs, for the network's
+// file. Omits where the run began, how it read data, and its folders: model.file loses its folder,
+// and `data.root`, if set, becomes the current folder.
 std::string network_yaml(const RunOptions& options);
 
 }  // namespace abtrain::config

@@ -132,8 +132,7 @@ constexpr OtherWord kWords[] = {
     {"lora_rank lora_r", "method.rank.rank",
      "with method.rank.rule=fixed, and method.remainder=freeze for adapters"}};
 
-// Keys that abtrain had. With their last default, they still stand in the configurations of old
-// runs.
+// Removed keys. The configurations of old runs still have them, with their last default.
 struct RemovedKey {
   std::string_view words;
   std::string_view key;

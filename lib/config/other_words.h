@@ -1,5 +1,5 @@
-// The words of users of PyTorch, torchvision, timm, Lightning and Hugging Face, and keys that
-// abtrain had: the key to use in their place, or why there is none.
+// Names from PyTorch, torchvision, timm, Lightning and Hugging Face, and removed keys of abtrain:
+// the key to use instead, or why there is none.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct OtherWord {
 
 std::span<const OtherWord> other_words();
 
-// What to use in place of a name such as "train.num_workers", "LR" or "batch-size", whose last part
-// counts, or of a removed key; nullopt if it is neither.
+// What to use instead of a name such as "train.num_workers", "LR" or "batch-size" (its last part
+// counts), or of a removed key; nullopt for all other names.
 std::optional<Instead> instead_of(const std::string& name);
 
 }  // namespace abtrain::config

@@ -67,7 +67,7 @@ void set_ranks(
   sizes.b = both ? sizes.a : methods::factor_slots(model, ranks, {nn::Factor::B});
 }
 
-// `pairs`: of factors for each layer, in the file of a run.
+// `pairs`: the number of factor pairs per layer in the file of a run.
 std::int64_t stored_parameters(const methods::ModelSizes& sizes, std::int64_t pairs) {
   std::int64_t stored = sizes.parameters;
   for (const methods::LayerShape& l : sizes.layers) {
@@ -86,7 +86,7 @@ std::int64_t rank_multiple(const RunOptions& options, bool on_gpu) {
 linalg::RankRule planned_rule(const RunOptions& options) {
   linalg::RankRule rule = options.method.rank;
   using device::DeviceChoice;
-  // A run elsewhere may ask for one.
+  // A run on another machine may ask for a GPU.
   const bool on_gpu = options.device == DeviceChoice::Cuda ||
                       (options.device == DeviceChoice::Auto && !device::cuda_devices().empty());
   rule.multiple = rank_multiple(options, on_gpu);
@@ -112,7 +112,7 @@ std::optional<PlannedSizes> model_sizes(
     sizes.kept_moments += optimizer->moment_kind(k) != optim::MomentKind::Other ? 1 : 0;
   }
   const bool factors = methods::kind_of(options.method).factors_weights;
-  // Also says which weights are adapted, and so not frozen.
+  // Also determines which weights are adapted, and so not frozen.
   const auto weights = factors ? methods::factorable_weights(*model, options.method)
                                : std::vector<nn::NamedWeight>();
   sizes.parameters = model->dense_parameters() - model->frozen_parameters();

@@ -1,5 +1,4 @@
-// Names of files and folders that other code looks for in the folder of a run
-// and in those of its checkpoints.
+// Names of files and folders that other code looks for in run folders and checkpoint folders.
 #pragma once
 
 namespace abtrain::config {

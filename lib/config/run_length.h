@@ -10,12 +10,12 @@
 
 namespace abtrain::config {
 
-// Steps per epoch and in the whole run, for a training set of this many images. Of a run by the
-// clock, the steps are those of the longest run until they are estimated.
-// Throws Error(Config) if there is not even one step.
+// Steps per epoch and in the whole run, for a training set of this many images. In a run by the
+// clock, the steps are those of the longest run until they are estimated. Throws Error(Config) if
+// there is not even one step.
 RunLength run_length(const RunOptions& options, std::int64_t train_images);
 
-// The shape of a text, whose files need not be there.
+// The shape of a text; its files need not be present.
 data::ExampleShape text_shape(const data::DataOptions& options);
 
 }  // namespace abtrain::config

@@ -1,5 +1,5 @@
-// Settings that are allowed but hardly intended: those that never take effect
-// in a run of this length, and cuts whose losses add up.
+// Notes on settings that are allowed but hardly intended: settings that never take effect in a run
+// of this length, and repeated cuts with accumulating losses.
 #pragma once
 
 #include <string>

@@ -51,7 +51,8 @@ struct EvaluateOptions {
   std::int64_t batch_size = 500;
   bool train = false;   // also the objective over the training images
   bool groups = false;  // ab: also each group's own model
-  // Batches per worker for running statistics of the merged model; 0: averaged.
+  // Batches per worker for recomputing the running statistics of the merged model; 0: they are
+  // averaged.
   std::int64_t norm_batches = 0;
 };
 
@@ -61,8 +62,8 @@ enum class OnLostWorker { Stop, Continue };
 // How a step's examples are divided among the workers.
 struct BalanceOptions {
   bool measures = false;  // auto
-  // One speed per worker, in any unit; empty: all alike. With auto, set once they are
-  // measured, and not part of the configuration.
+  // One speed per worker, in any unit; empty: all alike. With auto, they are set once measured, and
+  // are not part of the configuration.
   std::vector<double> speeds;
   bool is_on() const {
     return measures || !speeds.empty();
@@ -97,14 +98,14 @@ bool balances_examples(const RunOptions& options);
 
 // Whether the method trains factors beside frozen weights.
 bool trains_adapters(const RunOptions& options);
-// Whether checkpoints and models of a run hold only what was trained, because all else is frozen
-// (model.frozen, method.remainder) and is there in the model that the run began with, its base.
+// Whether checkpoints and models of a run hold only what was trained: everything else is frozen
+// (model.frozen, method.remainder) and is in the model that the run began with, its base.
 bool keeps_base(const RunOptions& options);
 
-// Examples of each worker's batch, in rank order: data.batch_size of all, or as
-// `balance` says, with the same sum, and at least one.
+// Each worker's batch size, in rank order: data.batch_size for all, or divided as `balance` says,
+// with the same sum and at least 1 each.
 std::vector<std::int64_t> batches_of(const RunOptions& options);
-// "86, 85 and 85"; "64 each" where all have as many.
+// "86, 85 and 85"; "64 each" if all are equal.
 std::string batches_text(const std::vector<std::int64_t>& batches);
 
 inline methods::MethodSetup method_setup(const RunOptions& o) {

@@ -1,5 +1,5 @@
-// A configuration in a run of fewer steps than it was written for: its warm-ups, as
-// with `train.steps=20` on the command line or in a sweep, and measurements.
+// Fits a configuration to a run of fewer steps than it was written for: with `train.steps=20` on
+// the command line or in a sweep, and for measurements.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,16 @@
 
 namespace abtrain::config {
 
-// Shortens the warm-ups in steps or epochs that do not fit into train.steps to
-// a tenth of the run, and the annealing of the ranks to what the decompositions
-// of the run leave. The steps of an epoch are those of the data set, which is
-// looked at if a length is in epochs; where it is missing, such warm-ups stay.
-// `is_given`: the key must stay as it is. Returns what was done, one sentence
-// per key, which begins with it.
+// Shortens the warm-ups in steps or epochs that do not fit into train.steps to a tenth of the run,
+// and the annealing of the ranks to what the decompositions of the run leave. The steps per epoch
+// come from the data set, which is looked at only if a length is in epochs; if it is missing, such
+// warm-ups stay. `is_given`: whether the key must stay as it is. Returns one sentence per changed
+// key, which begins with the key.
 std::vector<std::string> fit_warmups(
     RunOptions& options, const std::function<bool(const std::string& key)>& is_given);
 
-// The configuration reduced to its steps, whose time is to be measured: equal batches
-// in the usual order, no evaluations and no checkpoints.
+// The configuration reduced to its steps, for measuring their time: equal batches in the usual
+// order, no evaluations and no checkpoints.
 RunOptions steps_alone(const RunOptions& configured, int workers);
 
 }  // namespace abtrain::config

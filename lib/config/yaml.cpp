@@ -38,7 +38,7 @@ class Source {
       lines_.pop_back();
     }
   }
-  // `line` and `column` (in bytes) count from 0; beyond the end is the end.
+  // `line` and `column` (in bytes) count from 0; positions beyond the end give the end.
   Location at(std::size_t line, std::size_t column) const {
     if (!has_lines_) {
       return {name_, 0, 0, ""};
@@ -131,7 +131,7 @@ bool check_text(const std::string& text, const Source& source, std::vector<Probl
   return right;
 }
 
-// Ends the parsing; the problem is already known.
+// Ends the parsing; the problem is already reported.
 struct HasAlias {};
 
 // Builds the tree from the parser's events.
@@ -151,7 +151,7 @@ class Builder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     problem(source_.at(mark), "aliases (*name) are not supported; write the value out");
-    throw HasAlias();  // what is built of aliases may have thousands
+    throw HasAlias();  // aliases may expand to thousands of values
   }
   void OnScalar(
       const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,

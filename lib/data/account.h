@@ -1,5 +1,5 @@
-// The account of a data set: its task, facts of what was read, and doubts. The first lines of a run
-// and `abtrain plan` show it, whatever kind of data set it is.
+// A data set's account: its task, facts about what was read, and doubts. The first lines of a run
+// and `abtrain plan` show it, for every kind of data set.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,27 +13,27 @@
 
 namespace abtrain::data {
 
-// Facts and doubts are sentences for people, without a full stop. They begin with the file or
-// folder that they are about.
+// Facts and doubts are sentences for users, without a full stop, and begin with the file or folder
+// that they are about.
 //   set.account.facts.push_back(formatted("{}: {} was skipped, since ...", root, name));
 struct Account {
-  std::string task = {};                 // what is to be predicted, as by task_of()
-  std::vector<std::string> facts = {};   // what was read and what was left out, and why
+  std::string task = {};                 // what is to be predicted, from task_of()
+  std::vector<std::string> facts = {};   // what was read or left out, and why
   std::vector<std::string> doubts = {};  // what may not be meant, and which key settles it
 };
 
-// "10 classes: airplane, automobile, bird, ...", "a regression of 3 targets" and the like. Names
-// may be missing.
+// "10 classes: airplane, automobile, bird, ...", "a regression of 3 targets" and the like. Class
+// names are optional.
 std::string task_of(const ExampleShape& shape, const std::vector<std::string>& class_names);
 
-// Adds which classes have no training examples, given the labels (N, int64) of both parts. It is a
-// fact if the number of classes is `settled`, and a doubt if it follows from the labels.
+// Notes the classes without training examples, given the labels (N, int64) of both parts: as a fact
+// if the number of classes is `settled`, as a doubt if it was inferred from the labels.
 void account_for_classes(
     const at::Tensor& train, const at::Tensor& test, std::int64_t classes,
     const std::vector<std::string>& class_names, const std::string& found_in, bool settled,
     Account& account);
 
-// "a, b, c, ...": the first of these names, safe to show.
+// "a, b, c, ...": the first `shown` of these names, safe to print.
 std::string first_of(const std::vector<std::string>& names, std::size_t shown = 5);
 
 }  // namespace abtrain::data

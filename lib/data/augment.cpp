@@ -30,7 +30,7 @@ Batch empty_like(const at::Tensor& pixels, std::int64_t count, const at::TensorO
   return empty_batch(count, pixels.size(1), pixels.size(2), pixels.size(3), options);
 }
 
-// Puts the targets of a regression in place of labels.
+// Replaces the labels by the targets of a regression.
 void put_targets(const at::Tensor& targets, const at::Tensor& indices, at::Tensor& labels) {
   if (labels.defined() && labels.scalar_type() == targets.scalar_type()) {
     at::index_select_out(labels, targets, 0, indices);
@@ -39,8 +39,7 @@ void put_targets(const at::Tensor& targets, const at::Tensor& indices, at::Tenso
   labels = at::index_select(targets, 0, indices);
 }
 
-// One batch from bytes. `batch` holds the images; if the labels are classes,
-// the labels too.
+// Makes one batch from bytes. `batch` holds the images and, if the labels are classes, the labels.
 void write_bytes(
     const DeviceImages& images, const at::Tensor& indices, const ops::Augmentation& how,
     Batch& batch) {
@@ -76,7 +75,7 @@ Augment::Augment(const DataOptions& options, const Dataset& dataset, std::uint64
           std::holds_alternative<TextWindows>(dataset.train) ? options.bytes_per_token : 0),
       norm_(dataset.norm) {
   if (context_ > 0) {
-    return;  // nothing is done to a text
+    return;  // text is not augmented
   }
   ABT_ASSERT(
       !dataset.mean.empty() && dataset.std.size() == dataset.mean.size(),

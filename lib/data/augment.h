@@ -1,13 +1,12 @@
-// Turns images into network input: crops, flips, normalizes, erases at random.
-// Windows of a text and rows of tokens are taken as they are.
+// Turns images into network input: randomly crops, flips and erases, and normalizes. Leaves windows
+// of a text and rows of tokens unchanged.
 //
-// Random numbers are counter-based, keyed by (seed, epoch, example index): in
-// an epoch an example gets the same treatment whichever worker, thread or
-// device handles it. Order: crop, flip, normalize, erase (erased pixels become
-// 0, the mean). The operations follow torchvision's RandomCrop (black border),
-// RandomHorizontalFlip and RandomErasing with their defaults. Image files get
-// RandomResizedCrop or, without a random crop, Resize and CenterCrop. Safe to
-// use from several threads.
+// Random numbers are counter-based, keyed by (seed, epoch, example index): in one epoch an example
+// gets the same treatment whichever worker, thread or device handles it. Order: crop, flip,
+// normalize, erase (erased pixels become 0, the mean). The operations follow torchvision's
+// RandomCrop (black border), RandomHorizontalFlip and RandomErasing with their defaults. Image
+// files get RandomResizedCrop or, without a random crop, Resize and CenterCrop. Safe to use from
+// several threads.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +28,15 @@ class Augment {
  public:
   Augment(const DataOptions& options, const Dataset& dataset, std::uint64_t seed);
 
-  // Numbers to predict per example; 0: labels.
+  // Numbers to predict per example; 0 if the examples have labels.
   std::int64_t targets() const {
     return targets_;
   }
-  // How many bytes of a text a token stands for, on average; 0: no text.
+  // Average number of bytes of text per token; 0 if this is not a text.
   double bytes_per_token() const {
     return bytes_per_token_;
   }
-  // Most logits that an example can have.
+  // The largest number of logits that an example can have.
   std::int64_t logits() const {
     return logits_;
   }
@@ -46,12 +45,12 @@ class Augment {
   // if too many are.
   Batch training(
       const Examples& examples, std::span<const std::int64_t> indices, std::int64_t epoch) const;
-  // Returns examples begin .. end-1 normalized only, without damaged files.
+  // Returns examples begin .. end-1, normalized but not augmented. Damaged files are left out.
   Batch evaluation(const Examples& examples, std::int64_t begin, std::int64_t end) const;
 
-  // The same from images on a device. `indices` must be among them (not checked
-  // on a GPU). `type`: float32 or bfloat16. Queued on this thread's stream.
-  // Writes into the tensors of `batch`, or creates both if they are undefined.
+  // The same, from images on a device. `indices` must be valid (not checked on a GPU). `type`:
+  // float32 or bfloat16. Queued on this thread's stream. Writes into the tensors of `batch`, or
+  // creates both if they are undefined.
   void training(
       const DeviceImages& images, const at::Tensor& indices, std::int64_t epoch,
       at::ScalarType type, Batch& batch) const;
@@ -60,7 +59,7 @@ class Augment {
 
  private:
   ops::Augmentation augmentation(std::int64_t epoch) const;
-  // Null `how`: for an evaluation. Throws Error(Io) if a mapped file could not be read.
+  // A null `how` means an evaluation. Throws Error(Io) if a mapped file could not be read.
   Batch batch(
       const Examples& examples, std::span<const std::int64_t> indices,
       const ops::Augmentation* how) const;
@@ -68,7 +67,7 @@ class Augment {
       const Examples& examples, std::span<const std::int64_t> indices,
       const ops::Augmentation* how) const;
 
-  ops::Augmentation how_;     // of epoch 0
+  ops::Augmentation how_;     // for epoch 0
   std::int64_t context_ = 0;  // tokens per window of a text, or per row; 0: images
   std::int64_t logits_ = 1;
   std::int64_t targets_ = 0;

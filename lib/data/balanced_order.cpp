@@ -38,7 +38,7 @@ void BalancedOrder::end_epoch() {
 std::vector<std::int64_t> BalancedOrder::save() const {
   std::vector<std::int64_t> saved = {decided_, early_};
   saved.insert(saved.end(), order_.begin(), order_.end());
-  // Places that are not filled yet hold stale values, so they are left out.
+  // Places of next_ that are not filled yet hold stale values, so they are left out.
   const auto late = static_cast<std::ptrdiff_t>(decided_ - early_);
   saved.insert(saved.end(), next_.begin(), next_.begin() + early_);
   saved.insert(saved.end(), next_.end() - late, next_.end());
@@ -57,7 +57,7 @@ bool BalancedOrder::restore(const std::vector<std::int64_t>& saved) {
   }
   const auto begin = saved.begin() + 2;
   std::vector<std::int64_t> order(begin, begin + units);
-  // The decided units must be the first ones of the order.
+  // The units decided so far must be the first ones of the order.
   std::vector<std::int64_t> changed = order;
   std::copy(begin + units, saved.end(), changed.begin());
   const auto has_all = [](std::vector<std::int64_t> some) {

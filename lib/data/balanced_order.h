@@ -1,7 +1,7 @@
-// One worker's order of its units (examples or micro-batches), rebuilt every
-// epoch from decisions on single units or on pairs of neighbors. A sign puts a
-// unit early or late in the next epoch (Lu et al., arXiv 2205.10733, algorithm
-// 3; for pairs Cooper et al., arXiv 2302.00845, algorithm 2).
+// One worker's order of its units (examples or micro-batches). Every epoch rebuilds it from
+// decisions on single units or on pairs of neighbors. A sign puts a unit early or late in the next
+// epoch (Lu et al., arXiv 2205.10733, algorithm 3; for pairs Cooper et al., arXiv 2302.00845,
+// algorithm 2).
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,31 @@ namespace abtrain::data {
 class BalancedOrder {
  public:
   BalancedOrder() = default;
-  // `first`: the first epoch's order, a permutation.
+  // `first`: the order of the first epoch, a permutation.
   explicit BalancedOrder(std::vector<std::int64_t> first);
 
   // This epoch's order.
   const std::vector<std::int64_t>& order() const {
     return order_;
   }
-  // Decides the next two units: in the next epoch the first one comes early and
-  // the second one late (sign 1), or the other way round (-1). Throws
-  // std::logic_error for any other sign, and if fewer than two units are left.
+  // Decides the next two units. With sign 1, the first one comes early and the second one late in
+  // the next epoch; with -1, the other way round. Throws std::logic_error for any other sign, and
+  // if fewer than two units are left.
   void decide_pair(int sign);
   // Decides the next unit: it comes early (1) or late (-1).
   void decide_unit(int sign);
-  // Begins the next epoch. All units must be decided, except that a single last
-  // one may be left, which takes the remaining place.
+  // Begins the next epoch. All units must be decided, except that one last unit may be left; it
+  // takes the remaining place.
   void end_epoch();
 
-  // The state as numbers, for checkpoints. restore() returns false if `saved`
-  // is not such a state, and then changes nothing.
+  // The state as numbers, for checkpoints. restore() returns false and changes nothing if `saved`
+  // is not such a state.
   std::vector<std::int64_t> save() const;
   bool restore(const std::vector<std::int64_t>& saved);
 
  private:
   std::vector<std::int64_t> order_, next_;
-  std::int64_t decided_ = 0;  // units so far
+  std::int64_t decided_ = 0;  // units decided so far
   std::int64_t early_ = 0;    // units at the front of next_
 };
 

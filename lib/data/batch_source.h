@@ -9,10 +9,9 @@ namespace abtrain::data {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Gets the next batch, on the device of the training. Tensors that `batch`
-  // already holds are written in place; if it is empty, it gets new ones. On a
-  // GPU the work is queued on this thread's stream, and the host does not wait
-  // for it.
+  // Gets the next batch, on the training device. Writes into the tensors that `batch` holds;
+  // creates them if it is empty. On a GPU the work is queued on this thread's stream, and the host
+  // does not wait for it.
   virtual void next(Batch& batch) = 0;
   // Seconds that next() has spent waiting for work on the host.
   virtual double waited() const = 0;

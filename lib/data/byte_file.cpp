@@ -18,8 +18,8 @@ constexpr std::size_t kMaxPerCall = 1 << 30;  // zlib counts in 32 bits
 constexpr int kGzipWindow = 15 + 16;
 constexpr std::size_t kGzipMark = 3;
 
-// Whether these first bytes of a file, possibly fewer than kGzipMark, begin a
-// gzip member. Only the deflate method counts; no other is in use.
+// Whether a file's first bytes, possibly fewer than kGzipMark, begin a gzip member. Only the
+// deflate method counts; no other is in use.
 bool begins_gzip(std::span<const std::uint8_t> bytes) {
   constexpr std::array<std::uint8_t, kGzipMark> kMark = {0x1f, 0x8b, Z_DEFLATED};
   const std::size_t count = std::min(bytes.size(), kMark.size());
@@ -114,7 +114,7 @@ struct ByteFile::State {
 
   std::string path;
   InputFile file;
-  std::uint64_t taken = 0;  // bytes of the file that are read
+  std::uint64_t taken = 0;  // bytes of the file read so far
   std::vector<std::uint8_t> buffer = std::vector<std::uint8_t>(kBufferBytes);
   std::uint8_t* next = nullptr;
   std::uint8_t* end = nullptr;

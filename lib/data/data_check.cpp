@@ -11,10 +11,9 @@ void refuse_key(bool given, const char* key, const char* message, Conflicts& out
   conflict_if(given, out, {key, "data.name"}, "{}", message);
 }
 
-// data.subset, data.pool and data.standardize, for a set that is held as bytes
-// or values.
+// Checks data.subset, data.pool and data.standardize for a data set held as bytes or values.
 void check_images(const DataOptions& o, Conflicts& out) {
-  if (!is_arrays(o)) {  // no file may be read
+  if (!is_arrays(o)) {  // check() reads no file
     try {
       dataset_shape(o);
     } catch (const ConflictError& error) {

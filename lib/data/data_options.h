@@ -16,8 +16,8 @@ enum class AugmentName { None, Flip, Crop, CropFlip };
 enum class TokenType { Bytes, Uint16, Uint32 };
 enum class Task { Auto, Classes, Regression };
 
-// How the training examples are divided among the workers: each takes its share of all, or examples
-// of other classes, or another part of a text.
+// How the training examples are divided among the workers. Even: each worker gets its share of all
+// examples. ByClass: each gets examples of other classes, or another part of a text.
 enum class Shards { Even, ByClass };
 
 struct DataOptions {
@@ -28,30 +28,30 @@ struct DataOptions {
   std::int64_t pad = 4;                // border of the random crop, pixels
   double erase = 0;                    // probability of random erasing
   std::int64_t subset = 0;             // first training images; 0: all
-  std::int64_t pool = 0;               // mean-pool to this side; 0: do not
-  bool standardize = false;            // per pixel, replaces mean and std
+  std::int64_t pool = 0;               // mean-pool to this side; 0: no pooling
+  bool standardize = false;            // per pixel, in place of mean and std
   std::int64_t validation = 0;         // training images held out
   Shards shards = Shards::Even;
   std::int64_t prefetch = 4;           // batches that the loader keeps ready
-  std::optional<bool> on_device = {};  // nullopt: by the memory it takes
-  // Per channel, of pixel / 255; empty: the data set's own.
+  std::optional<bool> on_device = {};  // nullopt: depends on the memory it takes
+  // Per channel, of pixel / 255; empty: the data set's own values.
   std::vector<double> mean = {}, std = {};
-  // The rest is for image-folder.
+  // The following options are for image-folder.
   std::int64_t image_size = 224;                    // side of the network's input
   std::int64_t resize = 256;                        // shorter side before the crop
   std::vector<double> crop_scale = {0.08, 1};       // share of the area
   std::optional<std::int64_t> decode_threads = {};  // nullopt: cores / workers
   double max_damaged = 0.001;                       // share of a part's images that may be damaged
-  // Text.
+  // The following options are for texts.
   std::int64_t context = 256;  // tokens per window
   TokenType tokens = TokenType::Bytes;
-  std::optional<std::int64_t> vocabulary = {};  // nullopt: by `tokens`
+  std::optional<std::int64_t> vocabulary = {};  // nullopt: depends on `tokens`
   double bytes_per_token = 1;                   // for bits per byte
   std::optional<std::string> test = {};         // the test text; nullopt: the text's tail
-  // Share of the examples that becomes the test set if there is no other: the tail
-  // of a text, or random examples of image-folder and arrays.
+  // Share of the examples that becomes the test set if there is no other: the end of a text, or
+  // random examples of image-folder and arrays.
   double test_share = 0.01;
-  Task task = Task::Auto;  // of arrays
+  Task task = Task::Auto;  // for arrays
 };
 
 // The table of the options' keys, ranges and help texts (base/options.h).

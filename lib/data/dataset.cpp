@@ -54,8 +54,7 @@ std::vector<fs::path> places(const KnownSet& set, const std::optional<std::strin
   return found;
 }
 
-// The path of the file, plain or gzipped (.dz: by dictzip); "" if it does not
-// exist.
+// The path of the file, plain or gzipped (.dz: by dictzip); "" if it does not exist.
 std::string file_in(const fs::path& folder, const std::string& name) {
   std::error_code ignored;
   for (const char* ending : {"", ".gz", ".dz"}) {
@@ -106,8 +105,8 @@ std::string folder_of(const KnownSet& set, const std::optional<std::string>& roo
     }
     looked_in += formatted("\n  {}: {}", folder.string(), lack);
   }
-  // Folders of images without a folder `train` are found only where they are
-  // said to be: many folders hold folders.
+  // Image folders without a folder `train` are found only under an explicit root, because many
+  // folders contain folders.
   if (set.has_files() && root && holds_folders(*root)) {
     return *root;
   }
@@ -133,8 +132,8 @@ DatasetShape shape_of(const Dataset& set) {
   return {set, set.train.size(), set.test.size(), set.account};
 }
 
-// The data set's shape as cut and pooled by the options, of which
-// image-folder has neither.
+// The data set's shape after the cut and pooling that the options ask for; image-folder has neither
+// option.
 DatasetShape cut_shape(DatasetShape shape, const DataOptions& options) {
   if (options.subset > shape.train) {
     throw ConflictError(
@@ -163,7 +162,7 @@ DatasetShape cut_shape(DatasetShape shape, const DataOptions& options) {
   return shape;
 }
 
-// The labels of the examples: N, int64. Undefined if an example has no label, or several.
+// The labels of the examples: N, int64. Undefined if examples do not have exactly one label each.
 at::Tensor labels_of(const Examples& examples) {
   return std::visit(
       [](const auto& source) -> at::Tensor {
@@ -180,7 +179,7 @@ at::Tensor labels_of(const Examples& examples) {
       static_cast<const Examples::variant&>(examples));
 }
 
-// Completes what a data set says of itself. Of its training examples, the first `taken` are used.
+// Completes the data set's account. Only its first `taken` training examples are used.
 void account_for(Dataset& set, const KnownSet& known, Task task, std::int64_t taken) {
   set.account.task = task_of(set, set.class_names);
   const at::Tensor train = set.regression ? at::Tensor() : labels_of(set.train);
@@ -191,7 +190,7 @@ void account_for(Dataset& set, const KnownSet& known, Task task, std::int64_t ta
   }
 }
 
-// Arrays, and where they are.
+// Opens the arrays in the folder data.root.
 Dataset open_own_arrays(const DataOptions& options, bool reads_values) {
   ABT_CHECK(
       options.root, Config,
@@ -200,7 +199,7 @@ Dataset open_own_arrays(const DataOptions& options, bool reads_values) {
   return open_arrays(options, *options.root, reads_values);
 }
 
-// The values given for `key`, or else the data set's own, or else `neutral`.
+// The values given for `key`, else the data set's own, else `neutral`.
 std::vector<float> a_channel(
     const char* key, std::int64_t channels, const std::vector<double>& given,
     const std::vector<float>& own, float neutral) {
@@ -307,7 +306,7 @@ DatasetPlace find_dataset(const std::string& name, const std::optional<std::stri
 
 namespace {
 
-// Those of both parts, which may be of one text.
+// Checks the tokens of both parts, which may belong to one text.
 void check_tokens(const Dataset& set) {
   const auto& train = std::get<TextWindows>(set.train).text;
   const auto& test = std::get<TextWindows>(set.test).text;

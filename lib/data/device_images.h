@@ -1,5 +1,4 @@
-// A data set held on a device as bytes: batches are made there, and the host
-// sends only indices.
+// A data set held on a device as bytes. Batches are made there, and the host sends only indices.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +12,7 @@
 
 namespace abtrain::data {
 
-// All on one device; undefined if there are no images.
+// All tensors are on one device; undefined if there are no images.
 struct DeviceImages : ByteImages {
   at::Tensor table = {};  // C x 256, float32: normalized_bytes()
   std::int64_t size() const {
@@ -33,13 +32,11 @@ struct DeviceDataset {
 // from several threads.
 class DeviceCopies {
  public:
-  // Copies images that are in memory (not files); they must outlive this
-  // object.
+  // Copies images from memory (not from files); they must outlive this object.
   DeviceCopies(const Dataset& dataset, const Examples& validation);
   DeviceCopies(Dataset&&, const Examples&) = delete;
   DeviceCopies(const Dataset&, Examples&&) = delete;
-  // The copy is made by the first caller and complete on return. It lives as
-  // long as this object.
+  // The first caller makes the copy, which is complete on return. It lives as long as this object.
   const DeviceDataset& on(c10::Device device);
 
  private:
@@ -49,7 +46,7 @@ class DeviceCopies {
   std::list<DeviceDataset> copies_;
 };
 
-// Bytes per copy; 0 for a data set of files, and for images that are not bytes.
+// Bytes per copy; 0 for a data set of files, or of images that are not bytes.
 std::int64_t device_bytes(const Dataset& dataset, const Examples& validation);
 
 }  // namespace abtrain::data

@@ -1,4 +1,4 @@
-// A worker's batches, made on a device from images that are held there.
+// A worker's batches, made on a device from images held there.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,13 @@
 
 namespace abtrain::data {
 
-// Yields the same examples in the same order with the same pixels as Loader. A
-// thread prepares each epoch's order one epoch ahead, or as soon as it becomes
-// known, and sends it once per epoch; each batch is then one kernel. Not
-// thread-safe: one consumer. next() throws what that thread threw.
+// Yields the same examples in the same order with the same pixels as Loader. A thread prepares each
+// epoch's order one epoch ahead, or as soon as it is known, and sends it once per epoch; each batch
+// is then one kernel. Not thread-safe: one consumer. next() throws what that thread threw.
 class DeviceLoader : public BatchSource {
  public:
-  // Arguments as for Loader. `type` of the images: float32 or bfloat16. The
-  // references must outlive the loader. Works on the CPU, too. Throws Config if
-  // an epoch has no full batch.
+  // Arguments as for Loader. `type` of the images: float32 or bfloat16. The references must outlive
+  // the loader. Works on the CPU, too. Throws Config if an epoch has no full batch.
   DeviceLoader(
       const DeviceImages& images, const Augment& augment, const ExampleOrder& order,
       std::int64_t batch_size, std::int64_t first_step = 0, at::ScalarType type = at::kFloat);
@@ -30,7 +28,7 @@ class DeviceLoader : public BatchSource {
   }
 
  private:
-  // The epoch's examples in host memory, page-locked for a GPU.
+  // The epoch's examples as indices in host memory, page-locked for a GPU.
   at::Tensor examples_of(std::int64_t epoch, const std::stop_token& stop) const;
 
   const DeviceImages images_;
@@ -42,7 +40,7 @@ class DeviceLoader : public BatchSource {
   std::int64_t epoch_;
   std::int64_t step_;
   at::Tensor current_;  // this epoch's examples, on the device
-  // Those of the next epochs. Last, since its thread uses the rest.
+  // The examples of the next epochs. Last, because its thread uses the other members.
   Prefetcher<at::Tensor> orders_;
 };
 

@@ -1,6 +1,5 @@
-// Batches from image files: several threads read, decode and resample, each
-// writing its examples in place. The bits do not depend on the number of
-// threads.
+// Batches from image files. Several threads read, decode and resample; each writes its examples in
+// place. The bits do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +20,16 @@ class FileBatches {
  public:
   FileBatches(const DataOptions& options, const Dataset& dataset);
 
-  // The examples `indices`, changed as `how` says. A damaged file is replaced by
-  // the next image that is not damaged, with its own label, but the random
-  // numbers of the requested example. Null `how`, for an evaluation: whole images,
-  // and damaged files are left out. Throws Error(DamagedData) when too many are
-  // damaged.
+  // The examples at `indices`, augmented as `how` says. A damaged file is replaced by the next
+  // undamaged image, with that image's label but the random numbers of the requested example. A
+  // null `how` means an evaluation: whole images, and damaged files are left out. Throws
+  // Error(DamagedData) when too many are damaged.
   Batch batch(
       const ListedImages& images, std::span<const std::int64_t> indices,
       const ops::Augmentation* how) const;
 
  private:
-  // Blocks that no batch uses. A batch that outlives this class returns its own, too.
+  // Blocks that no batch uses. A batch that outlives this class returns its block, too.
   struct IdleBlocks {
     std::mutex mutex;
     std::vector<at::Tensor> tensors;
@@ -39,12 +37,11 @@ class FileBatches {
   // Readers are kept, with their buffers, for later use.
   std::unique_ptr<ImageReader> borrow_reader() const;
   void give_back(std::unique_ptr<ImageReader> reader) const;
-  // Uninitialized images, in a block of memory that no earlier batch uses any
-  // more, if there is one: allocating and first touching a large block costs more
-  // than filling it.
+  // Uninitialized images, if possible in a block of memory that no earlier batch uses any more:
+  // allocating and first touching a large block costs more than filling it.
   at::Tensor take_images(std::int64_t count) const;
-  // Writes one example, `index`, or what stands in for it. False if the file is
-  // damaged, which is recorded.
+  // Writes example `index` or its replacement. Returns false if the file is damaged, which is
+  // recorded.
   bool write(
       ImageReader& reader, ImageFiles& files, std::int64_t file, std::int64_t index,
       const ops::Augmentation* how, float* out) const;

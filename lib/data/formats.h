@@ -1,8 +1,7 @@
-// Readers for the file formats of the known data sets, for any number and size
-// of images.
+// Readers for the file formats of the known data sets, for images of any number and size.
 //
-// All throw DamagedData if a file does not match its format: magic number,
-// dimensions, length, or a label outside 0 .. classes-1.
+// All throw DamagedData if a file does not match its format: magic number, dimensions, length, or a
+// label outside 0 .. classes-1.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +19,13 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-// A pair of idx files (big-endian header, then bytes), plain or gzipped:
-// N x 1 x H x W.
+// Reads a pair of idx files (big-endian header, then bytes), plain or gzipped: N x 1 x H x W.
 ByteImages read_idx(
     const std::string& images_path, const std::string& labels_path, std::int64_t classes,
     const Extent& expected);
 
-// CIFAR's binary files: each record has `label_bytes` labels, of which the last
-// one (the finest) counts, and 3 x 32 x 32 bytes. `count`: records per file.
+// Reads CIFAR's binary files. Each record has `label_bytes` labels, of which only the last (the
+// finest) counts, and 3 x 32 x 32 bytes. `count`: records per file.
 ByteImages read_cifar(
     const std::vector<std::string>& paths, std::int64_t count, std::int64_t classes,
     std::int64_t label_bytes = 1);

@@ -46,7 +46,7 @@ Examples hold_out(Examples& train, std::int64_t count, std::uint64_t seed) {
       with_commas(size), with_commas(count));
   std::vector<std::int64_t> order = permutation(size, Random(seed, RandomPurpose::Validation));
   const auto cut = order.end() - count;
-  // Ascending, so that each part is in file order.
+  // Sorted, so that each part is in file order.
   std::sort(order.begin(), cut);
   std::sort(cut, order.end());
   const auto take = [&](auto begin, auto end) {

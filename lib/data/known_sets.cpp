@@ -17,13 +17,13 @@ ByteImages read_idx_set(const KnownSet& set, const Files& paths, std::int64_t co
       paths[0], paths[1], set.shape.classes, {count, set.shape.height, set.shape.width});
 }
 
-// kLabelBytes 2: the first byte is a coarse label, which is skipped.
+// If kLabelBytes is 2, the first byte is a coarse label, which is skipped.
 template <std::int64_t kLabelBytes>
 ByteImages read_cifar_set(const KnownSet& set, const Files& paths, std::int64_t count) {
   return read_cifar(paths, count / std::ssize(paths), set.shape.classes, kLabelBytes);
 }
 
-// GCC 12 warns in vain of an initializer list within the table's.
+// Avoids a false warning of GCC 12 about an initializer list within the table's list.
 DatasetShape shape_of_images(
     std::int64_t channels, std::int64_t height, std::int64_t width, std::int64_t classes,
     std::int64_t train, std::int64_t test) {
@@ -82,7 +82,7 @@ std::vector<KnownSet> known_sets() {
        .layout = "ROOT/cifar-100-binary/train.bin\n"
                  "ROOT/cifar-100-binary/test.bin",
        .read = read_cifar_set<2>},
-      // The mean and deviation are ImageNet's.
+      // Uses ImageNet's mean and deviation.
       {.name = "image-folder",
        .shape = shape_of_images(3, 0, 0, 0, 0, 0),
        .mean = {0.485f, 0.456f, 0.406f},

@@ -1,5 +1,5 @@
-// The known data sets: everything that distinguishes one from another. To add
-// one, add a row to the table in known_sets.cpp.
+// The known data sets, and everything that distinguishes them. To add one, add a row to the table
+// in known_sets.cpp.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,13 @@ struct KnownSet {
   std::vector<float> mean = {}, std = {};
   // Plain names; NAME.gz works, too.
   std::vector<std::string> train_files = {}, test_files = {};
-  std::vector<std::string> folders = {};  // under a root, besides the root itself
+  std::vector<std::string> folders = {};  // searched under a root, besides the root itself
   std::vector<std::string> system_places = {};
   std::string how_to_get;
   std::string layout;  // how the files are laid out, one line each
-  // Reads `count` images in all from the paths of train_files or test_files.
-  // Null: the data set is a tree of image files, and train_files and test_files
-  // are its parts, or it is a text, whose file is train_files.front(), or it is
-  // a user's own arrays.
+  // Reads `count` images in all from the paths of train_files or test_files. Null for other kinds
+  // of data sets: a tree of image files (train_files and test_files are its parts), a text (its
+  // file is train_files.front()), or a user's own arrays.
   ByteImages (*read)(
       const KnownSet& set, const std::vector<std::string>& paths, std::int64_t count) = nullptr;
 
@@ -38,7 +37,7 @@ struct KnownSet {
 
 std::vector<KnownSet> known_sets();
 
-// What is wrong with so many values of data.mean or data.std.
+// The message for a wrong number of values in data.mean or data.std.
 std::string channels_wanted(std::int64_t channels, std::size_t given);
 
 // Throws ConflictError for an unknown name.

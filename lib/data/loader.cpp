@@ -59,7 +59,7 @@ void Loader::produce(
   }
 }
 
-// Into memory of the consumer's stream, after what it has queued so far.
+// Copies a batch into memory of the consumer's stream, after the work queued there so far.
 Loader::Sent Loader::send(const Batch& made) {
   if (device_.is_cpu()) {
     return {made, {}};

@@ -1,4 +1,4 @@
-// A worker's batches, prepared ahead of the training by one thread.
+// A worker's batches, which one thread prepares ahead of the training.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -19,14 +19,13 @@ namespace abtrain::data {
 // Not thread-safe: one consumer. next() throws what the loader's thread threw.
 class Loader : public BatchSource {
  public:
-  // Yields batches of `batch_size` examples of the worker's share, epoch after
-  // epoch, without end; an epoch's incomplete last batch is dropped.
-  // `first_step` starts in the middle. The references must outlive the loader.
-  // Its thread calls order.wait_for(e) up to `prefetch` batches before the
-  // first batch of epoch e is taken. For a GPU, batches lie in page-locked memory,
-  // and while the consumer's stream works on one, the next is copied on another
-  // stream. `type` of images: float32 or bfloat16. Throws Config if an epoch has
-  // no full batch.
+  // Yields batches of `batch_size` examples of the worker's share, epoch after epoch without end;
+  // drops an epoch's incomplete last batch. `first_step` starts in the middle. The references must
+  // outlive the loader.
+  // The loader's thread calls order.wait_for(e) up to `prefetch` batches before the first batch of
+  // epoch e is taken. For a GPU, batches lie in page-locked memory, and while the consumer's stream
+  // works on one, another stream copies the next. `type` of images: float32 or bfloat16. Throws
+  // Config if an epoch has no full batch.
   Loader(
       const Examples& examples, const Augment& augment, const ExampleOrder& order,
       std::int64_t batch_size, std::int64_t prefetch, std::int64_t first_step = 0,
@@ -55,7 +54,7 @@ class Loader : public BatchSource {
   const at::ScalarType type_;
   device::SideStream copies_;
   std::optional<Sent> ahead_;
-  Prefetcher<Batch> batches_;  // last: its thread uses the rest
+  Prefetcher<Batch> batches_;  // last: its thread uses the other members
 };
 
 }  // namespace abtrain::data

@@ -11,7 +11,8 @@ namespace abtrain::data {
 
 namespace {
 
-// A process may have 65,530 mappings (vm.max_map_count), and a text may lie in more files.
+// Smaller files are read, not mapped: a process may have 65,530 mappings (vm.max_map_count), and a
+// text may have more files.
 constexpr std::size_t kSmall = std::size_t{1} << 16;
 
 }  // namespace

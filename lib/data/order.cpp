@@ -16,7 +16,7 @@ class SharedOrder : public ExampleOrder {
  public:
   // The example at each position of an epoch.
   using All = std::function<std::vector<std::int64_t>(std::int64_t epoch)>;
-  // `positions`: this worker's among them.
+  // `positions`: this worker's positions in `all`.
   SharedOrder(std::vector<std::int64_t> positions, All all)
       : positions_(std::move(positions)), all_(std::move(all)) {}
 
@@ -38,9 +38,8 @@ class SharedOrder : public ExampleOrder {
   const All all_;
 };
 
-// A worker's positions among all examples of an epoch: those of one cycle of the
-// workers' turns, and so on in each cycle. With equal batches a cycle has one turn
-// of each worker.
+// A worker's positions among all examples of an epoch. The workers take turns in cycles, and a
+// worker has the same places in each cycle. With equal batches, each worker has one turn per cycle.
 std::vector<std::int64_t> positions_of(const OrderSetting& setting) {
   ABT_ASSERT(
       setting.workers >= 1 && setting.worker >= 0 && setting.worker < setting.workers &&
@@ -59,11 +58,11 @@ std::vector<std::int64_t> positions_of(const OrderSetting& setting) {
     count /= divisor;
     cycle += count;
   }
-  // The k-th of a worker's t turns is at (2 k + 1) / (2 t) of the cycle; at the
-  // same point, lower workers come first. Its place is the number of turns before
-  // it: of worker v, those j with (2 j + 1) / t_v < (2 k + 1) / t.
+  // The k-th of a worker's t turns is at (2 k + 1) / (2 t) of the cycle; at the same point, lower
+  // workers come first. Its place is the number of turns before it: from worker v, the turns j with
+  // (2 j + 1) / t_v < (2 k + 1) / t.
   const auto own = static_cast<std::size_t>(setting.worker);
-  std::vector<std::int64_t> places;  // in a cycle, ascending
+  std::vector<std::int64_t> places;  // within a cycle, ascending
   for (std::int64_t k = 0; k < turns[own]; ++k) {
     std::int64_t place = 0;
     for (std::size_t v = 0; v < turns.size(); ++v) {
@@ -148,8 +147,8 @@ std::unique_ptr<ExampleOrder> make_sequential(const OrderSetting& setting) {
   return std::make_unique<SharedOrder>(
       positions_of(setting),
       [count = setting.examples, workers = setting.workers](std::int64_t epoch) {
-        // Continuing from the last epoch's end, that of equal batches whatever they
-        // are, gives each left-over example its turn.
+        // Continues where the last epoch ended with equal batches (even if they are not equal), so
+        // that each left-over example gets its turn.
         const std::int64_t first = epoch * (count / workers * workers);
         std::vector<std::int64_t> all(static_cast<std::size_t>(count));
         std::iota(all.begin(), all.end(), 0);

@@ -15,12 +15,12 @@ class PublishedOrder;
 class ExampleOrder {
  public:
   virtual ~ExampleOrder() = default;
-  // Indices into the training images, examples_per_epoch() of them. In every
-  // epoch the workers' shares are disjoint and in the proportion of their batches
-  // (the left-over examples, fewer than a step's, differ from epoch to epoch).
+  // Indices into the training examples, examples_per_epoch() of them. In every epoch the workers'
+  // shares are disjoint and in proportion to their batches (the left-over examples, fewer than a
+  // step's, differ from epoch to epoch).
   virtual std::vector<std::int64_t> epoch(std::int64_t epoch) const = 0;
-  // The same, but waits until the order is known; for a separate thread. Empty
-  // if `stop` came first.
+  // The same, but waits until the order is known; for a separate thread. Returns an empty order if
+  // `stop` came first.
   virtual std::vector<std::int64_t> wait_for(
       std::int64_t epoch, const std::stop_token& /*stop*/) const {
     return this->epoch(epoch);
@@ -28,32 +28,32 @@ class ExampleOrder {
   virtual std::int64_t examples_per_epoch() const = 0;
 };
 
-// One of several workers, among which the training images are divided.
+// One of the workers among which the training examples are divided.
 struct OrderSetting {
   std::int64_t examples = 0;  // over all workers
   int worker = 0;
   int workers = 1;
   std::uint64_t seed = 0;
-  // Examples of each worker's batch; empty: all alike.
+  // The batch size of each worker; empty if all are equal.
   std::vector<std::int64_t> batches = {};
-  // Of data.shards: by-class, the examples so that neighbors belong together (by_class(),
-  // dataset.h): each worker has a contiguous part. Empty: a share of all.
+  // For data.shards: by-class, the examples in an order in which neighbors belong together
+  // (by_class() in dataset.h); each worker gets a contiguous part. Empty: each gets a share of all
+  // examples.
   std::vector<std::int64_t> together = {};
 };
 
-// `order.name: shuffle`: one seeded permutation of all examples per epoch, the
-// same on every worker; worker w takes positions w, w + workers, ... With unequal
-// batches the workers take turns in that proportion, spread evenly, so that a step
-// takes the same positions whatever the shares. Where examples belong together, each
-// worker has a permutation of its own part, as many as it would have of all.
+// `order.name: shuffle`: one seeded permutation of all examples per epoch, the same on every
+// worker; worker w takes positions w, w + workers, ... With unequal batches the workers take turns
+// in proportion to them, spread evenly, so that a step takes the same positions whatever the
+// shares. If examples belong together (data.shards: by-class), each worker permutes its own part,
+// as many examples as its share of all would have.
 std::unique_ptr<ExampleOrder> make_shuffle(const OrderSetting& setting);
-// `order.name: sequential`: no permutation; each epoch continues where the
-// previous one stopped.
+// `order.name: sequential`: no permutation; each epoch continues where the previous one ended.
 std::unique_ptr<ExampleOrder> make_sequential(const OrderSetting& setting);
 
-// For orders derived from gradients: the worker keeps its examples from
-// shuffle's first epoch, rounded down to a whole number of steps of `step`
-// examples, in units of `unit`. The caller publishes each epoch's order to it.
+// For orders derived from gradients: the worker keeps its examples of shuffle's first epoch,
+// rounded down to a whole number of steps of `step` examples, in units of `unit` examples. The
+// caller publishes each epoch's order to the result.
 std::unique_ptr<PublishedOrder> make_published_order(
     const OrderSetting& setting, std::int64_t unit, std::int64_t step);
 

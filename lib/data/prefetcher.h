@@ -1,5 +1,4 @@
-// A bounded queue of things that one thread makes ahead of another that takes
-// them:
+// A bounded queue of items that one thread makes ahead of the thread that takes them:
 //
 //   Prefetcher<int> numbers(4, [](const auto& put, const auto& /*stop*/) {
 //     for (int i = 0; put(i); ++i) {}
@@ -21,17 +20,16 @@
 
 namespace abtrain::data {
 
-// At most `capacity` finished things wait; one more may be in the making.
+// At most `capacity` finished items wait; one more may be in the making.
 template <class T>
 class Prefetcher {
  public:
-  // Hands a thing over, waiting while the queue is full. False: stop, nothing
-  // more is wanted.
+  // Hands an item over, waiting while the queue is full. Returns false if no more items are wanted.
   using Put = std::function<bool(T)>;
 
-  // `produce` runs on a thread of its own until it returns or `put` returns
-  // false. Anything else that it waits for must end on `stop`. An exception
-  // that it throws comes out of take(), after the things made before it.
+  // `produce` runs on a thread of its own until it returns or `put` returns false. Anything else
+  // that it waits for must end on `stop`. An exception from it comes out of take(), after the items
+  // made before it.
   using Produce = std::function<void(const Put& put, const std::stop_token& stop)>;
   Prefetcher(std::size_t capacity, Produce produce)
       : capacity_(capacity),
@@ -45,7 +43,7 @@ class Prefetcher {
           filled_.notify_one();
         }) {}
 
-  // Waits for the next thing.
+  // Waits for the next item.
   T take() {
     std::unique_lock lock(mutex_);
     if (ready_.empty() && !error_) {
@@ -62,7 +60,7 @@ class Prefetcher {
     taken_.notify_one();
     return thing;
   }
-  // Whether take() would not wait.
+  // Whether take() would return without waiting.
   bool has_one() {
     const std::lock_guard lock(mutex_);
     return !ready_.empty();
@@ -91,8 +89,7 @@ class Prefetcher {
   std::condition_variable filled_;
   std::deque<T> ready_;
   std::exception_ptr error_;
-  // Last, so that the thread is stopped and joined before the other members are
-  // destroyed.
+  // Last, so that the thread is stopped and joined before the other members are destroyed.
   std::jthread thread_;
 };
 

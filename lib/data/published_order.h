@@ -9,10 +9,10 @@
 
 namespace abtrain::data {
 
-// Orders units of a fixed number of examples each, which are drawn once.
+// Orders units of a fixed number of examples each. The examples of each unit never change.
 class PublishedOrder : public ExampleOrder {
  public:
-  // `examples`: those of unit 0, of unit 1, ..., `unit` examples each.
+  // `examples`: the examples of unit 0, of unit 1, ..., `unit` examples each.
   PublishedOrder(std::vector<std::int64_t> examples, std::int64_t unit);
 
   std::int64_t units() const {
@@ -21,8 +21,7 @@ class PublishedOrder : public ExampleOrder {
   // `units`: the order of the epoch's units, a permutation. Epochs must ascend.
   void publish(std::int64_t epoch, const std::vector<std::int64_t>& units);
 
-  // The order of the epoch that was published last. Throws std::logic_error for
-  // another epoch.
+  // The order of the epoch published last. Throws std::logic_error for another epoch.
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override;
   std::vector<std::int64_t> wait_for(
       std::int64_t epoch, const std::stop_token& stop) const override;
@@ -36,7 +35,7 @@ class PublishedOrder : public ExampleOrder {
   mutable std::mutex mutex_;
   mutable std::condition_variable_any published_;
   std::int64_t epoch_ = -1;
-  std::vector<std::int64_t> order_;  // that epoch's examples
+  std::vector<std::int64_t> order_;  // the examples of that epoch
 };
 
 }  // namespace abtrain::data

@@ -133,7 +133,7 @@ DeviceInfo cpu_device() {
     const std::string_view value = trim(std::string_view(line).substr(colon + 1));
     if (key == "model name") {
       info.name = value;
-    } else if (key == "flags" || key == "Features") {  // the latter on Arm
+    } else if (key == "flags" || key == "Features") {  // "Features" on Arm
       const std::vector<std::string> features = split_text(value, ' ');
       for (const auto& [feature, name] :
            {std::pair("amx_bf16", "AMX-BF16"), std::pair("avx512_bf16", "AVX512-BF16"),

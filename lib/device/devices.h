@@ -1,4 +1,4 @@
-// What this process may compute on: CPU cores and CUDA devices.
+// The devices that this process may compute on: CPU cores and CUDA devices.
 //
 // The number of cores respects the affinity mask and the cgroup's quota, so a
 // container or a Slurm step sees only its share. Nothing here fails without a

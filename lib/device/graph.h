@@ -1,13 +1,11 @@
 // Work on a device that is recorded once and then launched as a whole any
 // number of times: hundreds of kernels for the price of one launch.
 //
-// A capture runs the body and records what it queues on this thread's stream;
-// nothing is executed until replay(). So the body must not depend on anything
-// that the host decides anew each time: it reads and writes the same tensors
-// and never makes the host wait, and what it leaves in new tensors is
-// overwritten by the next replay. Run the body a few times before the capture:
-// libraries choose their kernels and allocate their workspaces at first use,
-// which a capture does not allow.
+// A capture runs the body and records what it queues on this thread's stream; nothing is executed
+// until replay(). So the body must not depend on anything that the host decides anew each time: it
+// reads and writes the same tensors and never makes the host wait. The next replay overwrites what
+// it leaves in new tensors. Run the body a few times before the capture: libraries choose their
+// kernels and allocate their workspaces at first use, which a capture does not allow.
 //
 // On the CPU a graph keeps the body and runs it at each replay. The bits are
 // the same, so everything that is captured can be tested on the CPU.
@@ -43,16 +41,14 @@ class CaptureFailed : public std::runtime_error {
 // graph's memory.
 class Graph {
  public:
-  // `generators`: all generators that the body draws from. Each replay
-  // continues from the seed and offset that they have at that time, as the body
-  // itself would. On a GPU, this thread must use a stream of its own
-  // (device/stream.h), and during the capture no other thread may draw random
-  // numbers or capture on the device; the loaders' streams may keep running.
-  // `turn` must outlive the graph. It shares the memory of `before`, if given: a
-  // graph that always ends before this one starts. Neither may read new tensors
-  // of the other, and its next replay overwrites those that this one leaves.
-  // Throws CaptureFailed if the body throws or does what a capture does not
-  // allow.
+  // `generators`: all generators that the body draws from. Each replay continues from the seed and
+  // offset that they have at that time, as the body itself would. On a GPU, this thread must use a
+  // stream of its own (device/stream.h), and during the capture no other thread may draw random
+  // numbers or capture on the device; the loaders' streams may keep running. `turn` must outlive
+  // the graph. `before`, if given, is a graph that always ends before this one starts and shares
+  // its memory. Neither may read new tensors of the other, and the next replay of `before`
+  // overwrites the new tensors of this one. Throws CaptureFailed if the body throws or does what a
+  // capture does not allow.
   static Graph capture(
       c10::Device device, const std::function<void()>& body,
       const std::vector<at::Generator>& generators, CaptureTurn& turn, const Graph& before = {});

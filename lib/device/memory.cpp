@@ -26,16 +26,16 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// Blocks of this size and above return to the kernel when they are freed. Unless it is set, the
-// threshold grows with each freed block that exceeds it.
+// Blocks of at least this size return to the kernel when they are freed. If the threshold is not
+// set, the C library raises it with each freed block that exceeds it.
 void map_from([[maybe_unused]] std::size_t bytes) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, static_cast<int>(bytes));
 #endif
 }
 
-// Freed blocks wait for the next tensor of their size class. If a new block would make all blocks
-// larger than kSpare times what was ever in use at once, those that wait are freed first.
+// Keeps freed blocks for the next tensor of their size class. If a new block would make the total
+// larger than kSpare times the peak use, all kept blocks are freed first.
 class TensorMemory final : public c10::Allocator {
  public:
   static constexpr std::size_t kHuge = 2 * kMiB;  // a huge page
@@ -57,7 +57,7 @@ class TensorMemory final : public c10::Allocator {
   }
 
  private:
-  // What stands before the data of a block, padded to a cache line.
+  // The header before a block's data, padded to a cache line.
   struct alignas(64) Header {
     std::size_t size;  // header included
   };
@@ -147,7 +147,7 @@ class TensorMemory final : public c10::Allocator {
   std::mutex mutex_;
   std::array<std::vector<Header*>, 8 * 64> kept_;
   std::size_t kept_bytes_ = 0, used_ = 0, most_used_ = 0;
-  // More would end the process, without a message.
+  // Using more would end the process without a message.
   const std::size_t limit_ = static_cast<std::size_t>(info_of(c10::Device(c10::kCPU)).memory_bytes);
 };
 

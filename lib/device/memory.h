@@ -5,15 +5,15 @@
 
 namespace abtrain::device {
 
-// True if the error says that a tensor got no memory. LibTorch has a type for such errors of a GPU;
-// those of the host are known by their text.
+// True if the error says that a tensor could not be allocated. LibTorch has an error type for this
+// on a GPU; on the host, only the message tells.
 bool is_out_of_memory(const c10::Error& error);
 
-// From now on tensors on the CPU take the memory of tensors that were freed. The C library would
+// From now on, tensors on the CPU reuse the memory of freed tensors. Otherwise the C library would
 // return large blocks to the kernel and obtain the same pages again, zeroed, in the next step, and
-// the workers' threads would wait for the lock of its arena. Blocks of 2 MiB and more lie in huge
-// pages where the kernel has them; those of 256 MiB and more are returned at once. Safe at any
-// time: each block goes back to where it came from.
+// the workers' threads would wait for its arena's lock. Blocks of 2 MiB and more use huge pages if
+// the kernel has them; freed blocks of 256 MiB and more are returned at once. Safe at any time:
+// each block goes back to where it came from.
 void keep_freed_memory();
 
 // For programs that use large blocks one after another and should stay small: freed memory is

@@ -19,9 +19,8 @@ class SideStream {
  public:
   explicit SideStream(c10::Device device);
 
-  // What `body` queues on the device starts after everything that this thread
-  // has queued so far, and what the thread queues afterwards starts after that,
-  // even if `body` throws.
+  // Work that `body` queues starts after everything that this thread has queued so far. Work that
+  // the thread queues afterwards starts after that, even if `body` throws.
   void run(const std::function<void()>& body);
   // The same, but the thread's other work does not wait for it; the result marks its end.
   Event start(const std::function<void()>& body);

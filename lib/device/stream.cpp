@@ -10,7 +10,7 @@ namespace {
 
 using Backend = c10::impl::VirtualGuardImpl;
 
-// What is queued on `later` from now on starts after what `earlier` has now.
+// Work queued on `later` from now on starts after the work now queued on `earlier`.
 void order(const c10::Stream& earlier, const c10::Stream& later) {
   c10::Event point(earlier.device_type());
   point.record(earlier);

@@ -36,9 +36,8 @@ at::Tensor lower_half(const at::Tensor& w, double scale, int width) {
   return sum;
 }
 
-// Takes a few rows at a time, so that their float64 copy stays small, and
-// panels of columns from the diagonal down, which saves nearly half of the
-// products.
+// Takes a few rows at a time, so that their float64 copy stays small. Each panel of columns starts
+// at the diagonal, which saves nearly half of the products.
 at::Tensor whole(const at::Tensor& w, double scale) {
   constexpr std::int64_t kRows = 8192;
   const auto n = w.size(-1);

@@ -16,13 +16,13 @@ inline bool is_grid(const at::Tensor& matrix) {
   return matrix.dim() == 4;
 }
 
-// The transpose of a matrix, or of what a grid stands for.
+// The transpose of a matrix, or of the matrix that a grid stands for.
 inline at::Tensor transposed(const at::Tensor& matrix) {
   return is_grid(matrix) ? matrix.permute({1, 0, 3, 2}) : matrix.t();
 }
 
-// A matrix, rows x columns, as a grid, and back: the factors A of a grid's blocks
-// stand side by side.
+// Converts a rows x columns matrix to a grid, and back. In the matrix, the factors A of a grid's
+// blocks stand side by side.
 inline at::Tensor in_blocks(const at::Tensor& matrix, std::int64_t k) {
   return matrix.unflatten(1, {k, -1}).unflatten(0, {k, -1}).transpose(1, 2);
 }
@@ -30,8 +30,8 @@ inline at::Tensor joined(const at::Tensor& grid) {
   return grid.transpose(1, 2).flatten(2).flatten(0, 1);
 }
 
-// For each column class its blocks stacked over the row classes, k rows x
-// columns/k, as a grid, and back: so the factors B of a grid's blocks lie.
+// Converts stacks to a grid, and back. For each column class, its blocks are stacked over the row
+// classes: k * rows x columns/k in all. The factors B of a grid's blocks are stored this way.
 inline at::Tensor from_stacks(const at::Tensor& stacks, std::int64_t k) {
   return stacks.unflatten(0, {k, k, -1}).transpose(0, 1);
 }

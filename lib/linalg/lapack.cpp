@@ -17,7 +17,8 @@ void check_entries(const at::Tensor& matrix, const std::string& what) {
       what);
 }
 
-// Where to try again after the matrix's device did not converge.
+// The matrix on the CPU, for LAPACK to try after cuSOLVER did not converge. Throws if LAPACK itself
+// did not converge.
 at::Tensor for_lapack(const at::Tensor& matrix, const std::string& what) {
   ABT_CHECK(matrix.is_cuda(), Diverged, "{}: LAPACK's decomposition did not converge", what);
   return matrix.cpu();

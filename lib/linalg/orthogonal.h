@@ -1,13 +1,13 @@
-// A random orthonormal matrix from a random matrix: what `init: orthogonal` puts in place of every
-// weight.
+// Makes a random orthonormal matrix from a random matrix. `init: orthogonal` replaces every weight
+// with one.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace abtrain::linalg {
 
-// Q of the thin QR decomposition whose R has no negative diagonal entry, or for fewer rows than
-// columns that of the transpose. Of a matrix of independent normal entries, Q is uniform (Haar)
+// Q of the thin QR decomposition (of the transpose if there are fewer rows than columns) in which R
+// has no negative diagonal entry. If the matrix has independent normal entries, Q is uniform (Haar)
 // over all such matrices, as U V^T would be (Mezzadri 2007, "How to generate random matrices from
 // the classical compact groups"). matrix: m x n, any float dtype, any strides; the result has its
 // shape and dtype (contiguous). Throws Error(Diverged) when an entry is not finite.

@@ -1,4 +1,4 @@
-// Orthonormal rows that span those of a short and wide matrix.
+// Orthonormal rows with the span of a short and wide matrix's rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +13,8 @@ namespace abtrain::linalg {
 // instead, which replaces rows that depend on others by arbitrary ones.
 at::Tensor orthonormal_rows(const at::Tensor& rows, double smallest = 1e-5);
 
-// By Cholesky alone, of rows of length one; undefined where the above would take
-// Householder.
+// By Cholesky alone, for rows of length one; undefined where orthonormal_rows() would use
+// Householder QR.
 at::Tensor by_cholesky(const at::Tensor& rows, double smallest);
 
 }  // namespace abtrain::linalg

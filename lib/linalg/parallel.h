@@ -8,14 +8,13 @@
 
 namespace abtrain::linalg {
 
-// The places of `costs`, the largest cost first; equal ones in their order.
+// The indices of `costs`, the largest cost first; equal costs in their order.
 std::vector<std::size_t> most_expensive_first(const std::vector<double>& costs);
 
-// Calls body(i) for every i < costs.size(), most expensive first, on up to
-// `threads` threads, the calling one among them, each of which runs its tensor
-// operations on that thread alone. With threads = 1 the bodies run on the calling
-// thread, with its own number of threads. Returns when all are done; throws the error of the first
-// body that failed (bodies not yet started are then skipped).
+// Calls body(i) for every i < costs.size(), most expensive first, on up to `threads` threads,
+// including the calling one. Each of them runs its tensor operations single-threaded. If `threads`
+// is 1, the bodies run on the calling thread, with its own number of threads. Returns when all are
+// done; throws the error of the first body that failed (bodies not yet started are then skipped).
 void for_each_matrix(
     const std::vector<double>& costs, int threads, const std::function<void(std::size_t)>& body);
 

@@ -20,14 +20,13 @@ struct ProductSvd {
   at::Tensor right;            // r x r, float64
 };
 
-// By way of the r x r Gram matrices of P and Q in float64 (their eigenvalues
-// below 1e-12 of the largest count as zero) and gesdd of the r x r core. Throws
-// Error(Diverged) naming `layer` when an entry is not finite.
+// Uses the r x r Gram matrices of P and Q in float64 (their eigenvalues below 1e-12 of the largest
+// count as zero) and gesdd of the r x r core. Throws Error(Diverged) naming `layer` when an entry
+// is not finite.
 ProductSvd product_svd(const at::Tensor& p, const at::Tensor& q, const std::string& layer);
 
-// Transforms that keep so many values (of each block), at most r, fp32: A = P *
-// a (a is r x kept) and B = b * Q (b is kept x r), with A = U sqrt(S), B =
-// sqrt(S) V^T.
+// Transforms that keep `kept` values (of each block), at most r, fp32: A = P * a (a is r x kept)
+// and B = b * Q (b is kept x r), with A = U sqrt(S), B = sqrt(S) V^T.
 LowRankPair transforms_from(const ProductSvd& svd, std::int64_t kept);
 
 }  // namespace abtrain::linalg

@@ -12,7 +12,7 @@ namespace {
 // top, or top + 1 for dense: the cost grows and the error falls with the state.
 class Ladder {
  public:
-  // `share`: of its parameters that the least rank may keep.
+  // `share`: the share of the layer's parameters that the least rank may keep.
   Ladder(const Spectrum& s, std::int64_t multiple, double share)
       : multiple_(std::lcm(multiple, s.grid)),
         grid_(s.grid),
@@ -158,8 +158,8 @@ class Budget {
     }
   }
 
-  // Off the hull: the one state that removes the most error with `left`
-  // parameters, in any layer but `except`.
+  // Ignores the hulls: finds the one state that removes the most error with `left` parameters, in
+  // any layer but `except`.
   struct Move {
     std::size_t layer = 0;
     std::int64_t state = 0;

@@ -23,7 +23,7 @@ std::int64_t sigma_rank(const RankRule& rule, const Spectrum& s) {
 }
 
 std::int64_t energy_rank(const RankRule& rule, const Spectrum& s) {
-  // A relative hair: keep = 1 still asks for all that is not exactly zero.
+  // The tolerance is relative: keep = 1 still asks for all values that are not exactly zero.
   const auto lost = lost_energy(s);
   const double allowed = (1 - rule.keep) * (1 + kHair);
   const auto enough =

@@ -24,18 +24,18 @@ struct RankRule {
   std::int64_t rank = 48;
   double ratio = 10;
   double floor = 0;
-  // All ranks are multiples of this: products with others cost up to twice the time.
-  // nullopt: chosen for the device (config/planned_sizes.h), else 1.
+  // All ranks are multiples of this; products with other ranks take up to twice the time. nullopt:
+  // chosen for the device (config/planned_sizes.h), else 1.
   std::optional<std::int64_t> multiple = {};
-  // For `energy`; not a key: the rank of the layer's first cut, which is the
-  // minimum for all later cuts. 0: not cut yet.
+  // For `energy`, not a key: the rank of the layer's first cut, which is the minimum for all later
+  // cuts. 0: not cut yet.
   std::int64_t least = 0;
-  // Not a key: every layer is factored, even where that saves nothing, as adapters are. Only for
-  // local rules.
+  // Not a key: factor every layer, even if that saves nothing; used for adapters. Only for local
+  // rules.
   bool always = false;
 };
 
-// What a rule must know before it can choose the rank of a layer.
+// The information that a rule needs to choose the rank of a layer.
 enum class RankNeeds {
   Shape,   // m and n: the rank is known before training
   Values,  // the layer's singular values, from the largest on
@@ -59,9 +59,9 @@ struct RankRuleKind {
 std::span<const RankRuleKind> rank_rules();
 const RankRuleKind& kind_of(const RankRule& rule);
 
-// Rank 0 means that the layer stays dense (factors would save nothing: r >=
-// m*n/(m+n), and not rule.always). Any other one is a multiple of the grid and of rule.multiple, to
-// which local rules round it, to one at least.
+// Rank 0: the layer stays dense, because factors would save nothing (r >= m*n/(m+n), and not
+// rule.always). Any other rank is a multiple of the grid and of rule.multiple; local rules round to
+// such a multiple, at least one.
 struct RankChoice {
   std::int64_t rank = 0;
   double energy = 1;  // kept share of sum s_i^2
@@ -77,13 +77,12 @@ inline bool is_global(const RankRule& rule) {
 // become (factored + other) / rule.ratio.
 RankRule even_rule(const RankRule& budget, double factored, double other);
 
-// About the rank that each layer will have, as far as m and n tell, before it is
-// rounded; n if only its values can tell.
+// An estimate of each layer's rank from m and n, before rounding; n if only its singular values
+// tell.
 std::int64_t expected_rank(const RankRule& rule, std::int64_t m, std::int64_t n);
 
-// The largest grid of at most `most` blocks per side that divides both the
-// outputs and the inputs of a layer and in which the expected rank leaves each
-// block one; at least 1.
+// The most blocks per side, up to `most`, that divide both the outputs and the inputs of a layer
+// and give each block a share of at least one of the expected rank; at least 1.
 std::int64_t largest_grid(
     std::int64_t most, std::int64_t outputs, std::int64_t inputs, std::int64_t expected_rank);
 

@@ -10,9 +10,8 @@ namespace abtrain::linalg {
 // The singular values of one m x n matrix, m >= n: descending, at least one of
 // them (zeros allowed). Those that are not listed are zero.
 //
-// In a grid of k x k equal blocks, all of which are cut alike, the t-th value
-// is the root of the sum of the squares of the blocks' t-th values: there are n
-// / k of them, and rank r keeps r / k of them.
+// In a grid of k x k equal blocks, all blocks are cut alike. There are n / k values; the t-th is
+// the root of the sum of the squares of the blocks' t-th values. Rank r keeps r / k of them.
 struct Spectrum {
   std::string name;  // the layer's, for messages
   std::int64_t m = 0;
@@ -21,7 +20,7 @@ struct Spectrum {
   std::int64_t grid = 1;  // k
 };
 
-// One whose values are all equal.
+// A spectrum of equal values.
 Spectrum flat_spectrum(std::string name, std::int64_t m, std::int64_t n, std::int64_t grid);
 
 // The largest rank, a multiple of the grid, that still saves something: r * (m

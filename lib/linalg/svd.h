@@ -1,11 +1,10 @@
 // Thin singular value decomposition W = U diag(S) V^T of an m x n matrix, m >=
 // n, or of all blocks of a matrix in a k x k grid, each by itself.
 //
-// The float64 Gram matrix of the short side, its eigenvalues, the eigenvectors
-// that are kept, then the long factor by GEMM. Singular values are accurate to
-// 1e-6 of the largest; what is below 1e-7 of the largest is not resolved and
-// counts as zero. The same matrix gives the same bits on every run with the
-// same number of threads on the same CPU. docs/linalg.md lists all routes.
+// Computes the float64 Gram matrix of the short side, its eigenvalues, the kept eigenvectors, then
+// the long factor by GEMM. Singular values are accurate to 1e-6 of the largest; values below 1e-7
+// of the largest are not resolved and count as zero. The same matrix gives the same bits on every
+// run with the same number of threads on the same CPU. docs/linalg.md lists all routes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -49,19 +48,18 @@ class Decomposition {
   // columns, float64, on the matrix's device. The largest entry of each is
   // positive.
   at::Tensor right(std::int64_t i) const;
-  // The factors of the same matrix, on its device: A = W V_i / sqrt(S_i), B =
-  // sqrt(S_i) V_i^T, of which `kept` values, at least one, are kept in each
-  // block. A singular value of zero gives a zero column in A and a zero row in
-  // B.
+  // The factors of the same matrix, on its device: A = W V_i / sqrt(S_i), B = sqrt(S_i) V_i^T. Each
+  // block keeps `kept` values, at least one. A singular value of zero gives a zero column in A and
+  // a zero row in B.
   LowRankPair factors(const at::Tensor& matrix, std::int64_t kept) const;
 
  private:
   // On the CPU a matrix or a block of a grid; on a GPU a matrix or all blocks.
   struct Part {
-    at::Tensor values;  // (k x k x) n, the singular ones, float64 on the CPU
+    at::Tensor values;  // (k x k x) n singular values, float64 on the CPU
     // One of these supplies the vectors.
     Tridiagonal tridiagonal;          // CPU
-    std::vector<double> eigenvalues;  // of it, descending
+    std::vector<double> eigenvalues;  // of `tridiagonal`, descending
     at::Tensor vectors;               // GPU: all of them, columns in order
   };
   static Part decomposed(const at::Tensor& matrix, const std::string& layer);
@@ -78,8 +76,8 @@ class Decomposition {
 // item. Deterministic: the same on every worker.
 std::vector<int> balance(const std::vector<double>& costs, int workers);
 
-// The cost of decomposing an m x n matrix in a grid of so many blocks per side,
-// in flops (for balance()).
+// The cost of decomposing an m x n matrix in a grid of `grid` blocks per side, in flops (for
+// balance()).
 double decomposition_cost(std::int64_t m, std::int64_t n, std::int64_t grid = 1);
 
 }  // namespace abtrain::linalg

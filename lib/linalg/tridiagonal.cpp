@@ -184,10 +184,10 @@ class InverseIteration {
   double smallest_;
 };
 
-// One vector after another, kept orthogonal to those of near eigenvalues
-// between the solves, as in LAPACK's dstein: a vector that shrinks much in that
-// projection would be left with rounding errors. Equal eigenvalues are moved
-// apart a little, or a solve would prefer one direction of their space.
+// Computes one vector after another, as LAPACK's dstein does. Between the solves, each is made
+// orthogonal to those of near eigenvalues: a vector that shrinks much in that projection would be
+// left with rounding errors. Equal eigenvalues are moved apart a little, or a solve would prefer
+// one direction of their space.
 void solve_in_clusters(
     InverseIteration& iteration, const std::vector<double>& values, at::Tensor& rows) {
   const double apart = 10 * iteration.smallest();
@@ -314,10 +314,9 @@ at::Tensor eigenvectors(const Tridiagonal& t, const std::vector<double>& values,
     iteration.start(values[i], i, x);
     iteration.refine(x);
   }
-  // Cholesky is as accurate as Householder while every pivot is of order one
-  // (several small ones multiply the error: three rows with pivots near 0.1 lose
-  // four digits). One is not for the vectors of a cluster, which are independent
-  // only by chance.
+  // Cholesky is as accurate as Householder while every pivot is of order one (several small ones
+  // multiply the error: three rows with pivots near 0.1 lose four digits). The vectors of a cluster
+  // are independent only by chance, so some of their pivots are small.
   auto basis = by_cholesky(rows, 0.5);
   if (!basis.defined()) {
     solve_in_clusters(iteration, values, rows);

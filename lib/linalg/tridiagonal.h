@@ -32,8 +32,8 @@ struct Tridiagonal {
   at::Tensor reflectors;         // the buffer: reflector j below [j][j]
 };
 
-// Step 1. Overwrites `buffer` (a symmetric_buffer with its lower half filled,
-// finite), which the result refers to.
+// Step 1. Overwrites `buffer`, a symmetric_buffer with a finite lower half; the result refers to
+// it.
 Tridiagonal tridiagonalize(const at::Tensor& buffer, std::int64_t n, int width = best_width());
 
 // Step 2: all eigenvalues, descending, to about machine precision relative to

@@ -27,7 +27,7 @@ void average(
     const std::vector<at::Tensor>& tensors, comm::Communicator& group, comm::Purpose purpose,
     at::ScalarType wire = at::kFloat, double weight = 1);
 
-// What moments travel in where values travel in `wire`: squared gradients would
+// The dtype in which moments are sent if values are sent in `wire`: squared gradients would
 // underflow to zero in fp16.
 constexpr at::ScalarType moment_wire(at::ScalarType wire) {
   return wire == at::kHalf ? at::kFloat : wire;
@@ -35,7 +35,7 @@ constexpr at::ScalarType moment_wire(at::ScalarType wire) {
 
 // The model's running statistics.
 std::vector<at::Tensor> statistics_of(const nn::Model& model);
-// The elements of these tensors, one tensor after another, in a new flat one.
+// The elements of these tensors, one tensor after another, in a new flat tensor.
 at::Tensor flattened(const std::vector<at::Tensor>& tensors);
 // The reverse: overwrites the tensors.
 void unflatten(const at::Tensor& flat, const std::vector<at::Tensor>& tensors);
@@ -44,12 +44,12 @@ void unflatten(const at::Tensor& flat, const std::vector<at::Tensor>& tensors);
 void average_buffers(
     const nn::Model& model, comm::Communicator& group, comm::Purpose purpose, double weight = 1);
 
-// Everything that is dense in a model now (weights, biases, norms and the
-// like) and not frozen, as references for a ParameterBlock, in the order of the layers.
+// References for a ParameterBlock to everything in a model that is dense now and not frozen
+// (weights, biases, norms and the like), in layer order.
 std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model);
 
-// Sets what is dense in `target` to the mean over `world` of `own`, which is
-// flat, in the order of dense_parameters().
+// Sets the dense parameters of `target` to the mean of `own` over `world`. `own`: flat, in the
+// order of dense_parameters().
 void set_mean_dense(
     const at::Tensor& own, comm::Communicator& world, nn::Model& target, double weight);
 

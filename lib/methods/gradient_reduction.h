@@ -26,11 +26,10 @@ class GradientReduction : public compress::GradientExchange {
   // whenever the block's tensors move. Forgets the residuals.
   void bind(optim::ParameterBlock& block, comm::Communicator& group);
   void release();
-  // Call after the last backward pass of step t: averages all gradients. They
-  // are sent as they come if begin(t) was called before that pass.
+  // Call after the last backward pass of step t: averages all gradients. If begin(t) was called
+  // before that pass, gradients are sent as soon as they are ready.
   void reduce(std::int64_t t);
-  // archive(): call it after bind(); what the block archives must come before
-  // both.
+  // Call archive() after bind(), and archive the block before both.
 
  private:
   Observer& observer_;
@@ -39,10 +38,10 @@ class GradientReduction : public compress::GradientExchange {
 
 // The slots of a block's gradient buffer.
 std::vector<compress::Slot> slots_of(const optim::ParameterBlock& block);
-// What slots_of() returns for a block of all parameters of a dense model
-// (dense_slots), or of the factors `which` (all A first) of the weights with a rank above 0,
-// followed by everything that stays dense (factor_slots). `ranks`: one per
-// weight of the model; 0: dense. Frozen tensors have no slots.
+// What slots_of() returns for a block of all parameters of a dense model (dense_slots), or for a
+// block of factors (factor_slots): the factors `which`, all A first, of the weights with a rank
+// above 0, then everything that stays dense. `ranks`: one per weight of the model; 0: dense. Frozen
+// tensors have no slots.
 std::vector<compress::Slot> dense_slots(const nn::Model& model);
 std::vector<compress::Slot> factor_slots(
     const nn::Model& model, const std::vector<std::int64_t>& ranks,

@@ -1,5 +1,5 @@
-// The interface of a training method: hooks that the one training loop calls at
-// fixed moments, and one description of the present phase.
+// The interface of a training method: hooks that the training loop calls at fixed points, and a
+// description of the current phase.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace abtrain::methods {
 
-// A layer that may be factored, at one moment.
+// A layer that may be factored, at one point of the run.
 struct LayerRank {
   std::string name;
   std::int64_t m = 0;
@@ -32,13 +32,13 @@ struct LayerRank {
   std::int64_t rank = 0;    // 0: dense
   double energy = 1;        // share of sum s^2 kept by the last cut
   double first_energy = 1;  // share kept by the first cut
-  // What the last cut was chosen from; empty in a run that was just resumed.
+  // A sample of the singular values at the last cut; empty in a run that was just resumed.
   linalg::ValueSample values = {};
   std::int64_t first_rank = 0;  // left by the first cut; 0: never cut so far
-  std::int64_t grid = 1;        // blocks per side, whose ranks add up to its rank
+  std::int64_t grid = 1;        // blocks per side, each of rank `rank` / grid
 };
 
-// Is told what a method does; called on every worker.
+// Gets a method's events, on every worker.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -51,7 +51,7 @@ class Observer {
   virtual void add_svd_seconds(double seconds) = 0;
 };
 
-// What every method works with; all references must outlive the method.
+// The inputs of every method; all references must outlive the method.
 struct MethodContext {
   nn::Model& model;
   comm::Communicator& world;
@@ -62,8 +62,7 @@ struct MethodContext {
   const RunLength& length;
   std::uint64_t seed;
   Observer& observer;
-  // Examples of each worker's batch, by which averages are weighted; empty: all
-  // alike.
+  // Each worker's batch size, its weight in averages; empty: all alike.
   std::vector<std::int64_t> batches = {};
 };
 
@@ -72,15 +71,13 @@ struct Stage {
   Phase phase = Phase::Full;
   // The workers that hold the same parameters (if replicas_agree()).
   comm::Communicator* replicas = nullptr;
-  // Those over which the next step averages gradients; null: none, each worker
-  // trains alone.
+  // The workers over which the next step averages gradients; null: each worker trains alone.
   comm::Communicator* gradient_group = nullptr;
-  // Gradients are sent while the backward pass goes on.
+  // Gradients are sent while the backward pass runs.
   bool sends_early = false;
-  // One of the replicas can save for all of them, because no part of their
-  // states is private.
+  // One replica can save for all, because no part of their states is private.
   bool one_state = true;
-  // The learning rate of factors, divided by that of all other parameters.
+  // The learning rate of factors, as a multiple of the rate of all other parameters.
   double factor_lr_scale = 1;
 };
 
@@ -92,39 +89,36 @@ class Method {
 
   // Called before the first step: takes over the model's parameters.
   virtual void start() = 0;
-  // Called before the last backward pass of step t if that pass may send
-  // gradients as they come; not called for a pass that is captured or replayed.
+  // Called before the last backward pass of step t if that pass may send gradients as soon as they
+  // are ready; not called for a pass that is captured or replayed.
   void before_backward(std::int64_t t);
   // Called after that pass: averages block().gradients().
   void reduce_gradients(std::int64_t t);
   // Called after t steps are done.
   virtual void after_step(std::int64_t /*t*/) {}
-  // Called after the last step: leaves one model, the same on every worker. By
-  // itself, averages the running statistics.
+  // Called after the last step: leaves one model, the same on every worker. The default averages
+  // the running statistics.
   virtual void finish(std::int64_t t);
-  // Gives `target` (a model of the same kind) the weights that a final
-  // synchronization would give now; changes no state. Counts as metrics. By
-  // itself, makes it share the dense weights and parameters, without gradients,
-  // and averages the running statistics.
+  // Gives `target` (a model of the same kind) the weights that a final synchronization would give
+  // now; changes no state. Its traffic counts as metrics. The default makes `target` share the
+  // dense weights and parameters, without gradients, and averages the running statistics.
   virtual void merge_into(nn::Model& target);
-  // Completes what is under way between workers, so that archive() can save;
-  // the run continues to the same bits. Collective.
+  // Completes transfers in flight between workers, so that archive() can save; the run's results
+  // keep the same bits. Collective.
   virtual void settle() {}
   // Everything that a bit-exact resume needs. For loading, call it instead of
   // start(), on a fresh method of the same worker.
   virtual void archive(state::Archive& archive) = 0;
-  // Drops what is under way between workers, one of which is lost: archive()
-  // can then save the worker's state for regroup(), wherever a collective
-  // failed. To that end, a method changes its state only once it has received
-  // all that the change needs.
+  // Drops transfers in flight after a worker was lost. archive() can then save this worker's state
+  // for regroup(), wherever a collective failed: a method changes its state only once it has
+  // received all that the change needs.
   virtual void abandon() {}
-  // The largest number of steps, up to t, after which this worker took over
-  // what others had learned; -1: none. Of workers that have done the same steps
-  // or more, those with a smaller number lack a synchronization.
+  // The last step count, up to t, at which this worker took over what others had learned; -1: none.
+  // Among workers that have done t steps or more, one with a smaller value lacks a synchronization.
   std::int64_t agreed_after(std::int64_t t);
-  // Called instead of start(), after t steps: builds one model and its moments
-  // from what the workers of a run with a different number of workers held.
-  // `old` has one state per replica group. Collective.
+  // Called instead of start(), after t steps: builds one model and its moments from the workers'
+  // states of a run with a different number of workers. `old` holds one state per replica group.
+  // Collective.
   virtual void regroup(std::vector<state::State>& old, std::int64_t t) = 0;
 
   // From now on `watch` sees the gradients before they are averaged.
@@ -145,7 +139,7 @@ class Method {
   virtual std::vector<LayerRank> layers() const {
     return {};
   }
-  // Seconds that compressing gradients has taken so far.
+  // Seconds spent on compressing gradients so far.
   virtual compress::Costs costs() {
     return reduction_.costs();
   }
@@ -154,21 +148,21 @@ class Method {
   std::int64_t layout() const {
     return layout_;
   }
-  // Whether after_step(t) will replace them, given the current phase.
+  // Whether after_step(t) will replace those tensors, given the current phase.
   bool moves_after(std::int64_t t);
   // Whether after_step(t) will do something, given the current phase.
   bool acts_after(std::int64_t t) {
     return ending_after(t).after != Event::None;
   }
-  // The length of the context has been estimated anew after t steps, on all workers alike. What
-  // lies ahead follows the new length; what has begun keeps its steps.
+  // Call it after t steps, on all workers, when the length in the context has been estimated anew.
+  // Future events follow the new length; durations that have begun keep their steps.
   void replan(std::int64_t t);
-  // The fewest steps that the run can have after t of them.
+  // The smallest length of the run, in steps, that is still possible after t steps.
   virtual std::int64_t fewest_steps(std::int64_t t) const {
     return t;
   }
-  // The durations in steps that replan() keeps, for a run by the clock. For loading, call it before
-  // archive() or regroup().
+  // Archives the durations that replan() keeps, in steps, for a run by the clock. For loading, call
+  // it before archive() or regroup().
   void archive_plan(state::Archive& archive);
   // False after a step that each replica took on its own.
   virtual bool replicas_agree(std::int64_t /*t*/) const {
@@ -185,19 +179,18 @@ class Method {
   }
   // All tensors that must be equal on replicas now.
   virtual std::vector<at::Tensor> replicated_state() = 0;
-  // The timeline has been made anew, for a run of this length.
+  // Called when the timeline has been rebuilt, for a run of this length.
   virtual void replanned(const RunLength& /*length*/) {}
   // This worker's weight in an average over the world (methods/average.h).
   double world_weight() const {
     return weight_of(context_.batches, static_cast<std::size_t>(context_.world.rank()));
   }
-  // The stretch of the present phase that ends after t steps; one without an
-  // event if none does.
+  // The stretch of the current phase that ends after t steps; without an event if none does.
   Stretch ending_after(std::int64_t t);
   // Makes a block of the whole dense model.
   void make_dense_block();
-  // Loads each of these states, and then has the mean of their blocks. `loaded` is called after
-  // each and may change the block's values.
+  // Loads each of these states, then sets the block to the mean of their blocks. `loaded` is called
+  // after each load and may change the block's values.
   void load_mean(std::span<state::State> old, const std::function<void()>& loaded = {});
   // Must be called wherever a block is built, before it is loaded.
   void moved() {
@@ -205,7 +198,7 @@ class Method {
   }
 
   const MethodContext context_;
-  // The context's options, in a run by the clock with the shares of the run in steps.
+  // The context's options; in a run by the clock, shares of the run are given in steps.
   MethodOptions planned_;
   Timeline timeline_;
   optim::ParameterBlock trained_;

@@ -1,6 +1,6 @@
-// The training methods by name: what the rest of a run has to know of each one
-// before it trains. To add a method, write a class on Method in a folder of its
-// own, with its MethodKind, and add that to the list in method_kind.cpp.
+// The training methods by name: what the rest of a run must know about each one before it trains.
+// To add a method, write a class on Method in a folder of its own, with its MethodKind, and add
+// that to the list in method_kind.cpp.
 #pragma once
 
 #include <memory>
@@ -22,20 +22,19 @@ struct MethodKind {
   TrafficPlan (*traffic)(
       const MethodSetup& setup, const RunLength& run, const ModelSizes& sizes, int rank,
       const StepTraffic& beside);
-  // What `plan` shows of that.
+  // The rows of that traffic in `plan`.
   std::vector<TrafficRow> (*traffic_rows)(const Timeline& timeline);
 
   // Adds the keys that only this method has; null: there are none.
   void (*add_fields)(Fields& fields, MethodOptions& options) = nullptr;
-  // What `auto` stands for in method.outer.name.
+  // The meaning of `auto` in method.outer.name.
   OuterRule outer = OuterRule::Average;
   // Weights are factored, by method.rank and method.keep_dense.
   bool factors_weights = false;
-  // Weights are averaged or decomposed, so that not only the optimizer changes
-  // them.
+  // Not only the optimizer changes weights: they are also averaged or decomposed.
   bool changes_weights = true;
-  // How many copies of its parameters a worker keeps beyond those of
-  // data-parallel training; null: none.
+  // The number of copies of its parameters that a worker keeps beyond those of data-parallel
+  // training; null: none.
   double (*copies)(const MethodOptions& options) = nullptr;
   // Adds the conflicts among the keys that the method uses; null: there are
   // none.

@@ -1,5 +1,5 @@
-// The outer step: what a synchronization does with the mean change of the
-// workers' parameters, all methods alike. With the outer gradient g = -change:
+// The outer step, the same for all methods: how a synchronization applies the mean change of the
+// workers' parameters. With the outer gradient g = -change:
 //   average   x <- x - g, the mean itself
 //   sgd       v <- momentum v + g;  x <- x - lr v
 //   nesterov  v <- momentum v + g;  x <- x - lr (g + momentum v)
@@ -21,10 +21,10 @@ struct OuterStep {
   bool has_velocity() const {
     return rule != OuterRule::Average && momentum > 0;
   }
-  // All tensors are flat fp32 of one length. `x`: the parameters that the
-  // workers started from; becomes those that they continue from. `change`: mean
-  // of (a worker's parameters - x); overwritten. `velocity`: zero before the
-  // first step; not used without momentum.
+  // All tensors are flat fp32 of one length. `x`: the parameters that the workers started from;
+  // overwritten by the parameters that they continue from. `change`: mean of (a worker's
+  // parameters - x); overwritten. `velocity`: zero before the first step; not used without
+  // momentum.
   void operator()(at::Tensor x, at::Tensor change, at::Tensor velocity) const;
 };
 

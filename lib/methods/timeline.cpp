@@ -120,7 +120,7 @@ Timeline make_timeline(
       timeline.stretches.push_back(s);
     }
   }
-  // The run ends in the first one that does not come as often as those before.
+  // The run ends in the first stretch that occurs less often than those before it.
   const Stretch& last = *std::ranges::min_element(round, {}, &Stretch::times);
   end_in(last, last.first + last.times * every);
   return timeline;

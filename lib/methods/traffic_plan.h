@@ -1,5 +1,5 @@
-// Bytes that a worker will send, from the configuration alone: what `plan`
-// prints and docs/methods.md states. The meter counts the same to the byte.
+// Bytes that a worker will send, computed from the configuration alone, as `plan` prints and
+// docs/methods.md states them. The traffic meter agrees to the byte.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace abtrain::methods {
 // The properties of a model that decide its traffic.
 struct ModelSizes {
   std::vector<LayerShape> layers;  // that AB-training may factor, after a decomposition
-  // Slots of a block's gradients: dense, and in the AB phase of each role.
+  // Slots of a block's gradients: in a dense phase, and in the AB phase for each role.
   std::vector<compress::Slot> dense, a, b;
   std::vector<int> weights;     // positions of the weights, ascending
   std::int64_t parameters = 0;  // of the dense model
@@ -28,7 +28,7 @@ struct ModelSizes {
 
 // Bytes per event, sent by one worker; metrics are not counted.
 struct TrafficPlan {
-  // The gradients of a step: the mean after reducer.dense_steps.
+  // The gradients of a step: the mean over the steps after reducer.dense_steps.
   std::int64_t full_step = 0;
   std::int64_t ab_step = 0;
   int ab_members = 1;  // workers that average the gradients of an AB step
@@ -39,16 +39,15 @@ struct TrafficPlan {
   std::int64_t total = 0;      // the whole run
 };
 
-// A line of `plan`, and its key for programs; without `bytes`, nothing is sent.
+// A line of `plan`, with its key for programs. `bytes` null: nothing is sent.
 struct TrafficRow {
   const char* label;
   const char* key;
   std::int64_t TrafficPlan::*bytes = nullptr;
 };
 
-// Bytes that a member of a group sends in steps first, first + 1, ... before
-// `end` besides the gradients that they average, for `numel` parameters that
-// they have trained since step `first`. Empty if there are none.
+// Bytes that a member of a group sends in steps first .. end - 1, besides averaged gradients.
+// `numel`: parameters that the group trains from step `first` on. Empty if there are none.
 using StepTraffic = std::function<std::int64_t(
     std::int64_t first, std::int64_t end, std::int64_t numel, compress::Member member)>;
 

@@ -24,18 +24,18 @@ namespace abtrain::nn {
 
 namespace {
 
-// Sums are accumulated in at least fp32.
+// Converts to a type in which sums are accumulated: at least fp32.
 at::Tensor wide(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kDouble ? tensor : tensor.to(at::kFloat);
 }
 
-// The parameter's place in a flat vector.
+// The part of a flat vector that belongs to the parameter.
 at::Tensor view_in(const Placed& placed, const at::Tensor& vector) {
   return vector.as_strided(
       placed.tensor.sizes(), placed.tensor.strides(), vector.storage_offset() + placed.offset);
 }
 
-// The same in `count` rows, from row `first` on.
+// The same in `count` rows, starting at row `first`.
 at::Tensor view_in(
     const Placed& placed, const at::Tensor& rows, std::int64_t first, std::int64_t count) {
   std::vector<std::int64_t> sizes = placed.tensor.sizes().vec();
@@ -46,17 +46,16 @@ at::Tensor view_in(
       sizes, strides, rows.storage_offset() + first * rows.stride(0) + placed.offset);
 }
 
-// One linear map of a tape, and its contribution to the inner products and sums
-// of per-example gradients. The methods have the same names as those of
-// UnitGradients.
+// One linear map of a tape, and its contribution to the inner products and sums of per-example
+// gradients. The methods have the names of UnitGradients' methods.
 //
-// At each of an example's T positions, outputs = W inputs + b, with W: O x K.
-// For a convolution, the K inputs are its channels times the kernel's pixels,
-// and its positions are the output's pixels. Tokens are positions, too.
+// At each of an example's T positions, outputs = W inputs + b, with W: O x K. A convolution's K
+// inputs are its channels times the kernel's pixels, and its positions are the output's pixels.
+// Tokens are positions, too.
 class ExampleMap {
  public:
-  // Works in pieces of at most `scratch` bytes. Subtracts from `budget` the
-  // bytes of what it keeps.
+  // Works in pieces of at most `scratch` bytes. Subtracts the size of what it keeps from `budget`,
+  // in bytes.
   ExampleMap(
       const LinearMap& map, std::optional<Placed> weight, std::optional<Placed> bias,
       std::int64_t scratch, std::int64_t& budget)
@@ -173,9 +172,9 @@ class ExampleMap {
   }
 
  private:
-  // How the weight's gradients are multiplied with each other: by the inner
-  // products of the inputs and output gradients of all positions, or from
-  // gradients that are built and kept, or built a few channels at a time.
+  // How to multiply the weight's gradients with each other. Positions: by the inner products of the
+  // inputs and of the output gradients over all positions. Kept: from gradients that are built and
+  // kept. Channels: from gradients that are built a few channels at a time.
   enum class Way { Positions, Kept, Channels };
 
   std::int64_t examples() const {
@@ -197,13 +196,13 @@ class ExampleMap {
   std::int64_t bytes_to_keep() const {
     return examples() * outputs() * input_width() * gradient_.element_size();
   }
-  // How many pieces of `numbers` numbers each fit in the scratch; at least one.
+  // How many pieces of `numbers` numbers each fit into the scratch memory; at least one.
   std::int64_t pieces(std::int64_t numbers) const {
     return std::max<std::int64_t>(1, scratch_ / (numbers * gradient_.element_size()));
   }
 
-  // Compares the multiplications that each way takes, divided by B. Kept
-  // gradients save the two passes of outputs_of and add_to_weight.
+  // Compares how many multiplications each way takes, divided by B. Kept gradients save the two
+  // passes of outputs_of and add_to_weight.
   Way choose(std::int64_t budget) const {
     const auto b = static_cast<double>(examples());
     const auto t = static_cast<double>(positions());
@@ -225,7 +224,7 @@ class ExampleMap {
     if (!is_conv_) {
       return input;
     }
-    at::Tensor x = input.contiguous();  // gives long runs even for few channels
+    at::Tensor x = input.contiguous();  // makes runs long even for few channels
     if (padding_ > 0) {
       x = at::constant_pad_nd(x, {padding_, padding_, padding_, padding_});
     }
@@ -236,7 +235,7 @@ class ExampleMap {
         .transpose(1, 2);
   }
 
-  // (... x) O x K to the weight's sizes, or to a tensor that broadcasts to them.
+  // Reshapes (... x) O x K to the weight's sizes, or to a tensor that broadcasts to them.
   at::Tensor as_weight(const at::Tensor& matrix) const {
     if (has_equal_pixels_) {
       return matrix.unsqueeze(-1).unsqueeze(-1);
@@ -291,7 +290,7 @@ class ExampleMap {
     return at::matmul(input_, (has_equal_pixels_ ? weight.sum({2, 3}) : weight).t());
   }
 
-  // Adds to `weight` its gradient for a batch with output gradients `scaled`.
+  // Adds to `weight` its gradient for a batch with the output gradients `scaled`.
   void add_to_weight(const at::Tensor& weight, const at::Tensor& scaled) const {
     if (is_conv_) {
       weight.add_(std::get<1>(at::convolution_backward(
@@ -314,8 +313,8 @@ class ExampleMap {
   at::Tensor input_;     // B x T x K; for a convolution B x I x H x W
   at::Tensor gradient_;  // of the outputs, B x T x O
   bool is_conv_ = false;
-  // A convolution of images whose pixels are all equal: the map's weight, O x
-  // I, is the sum over the kernel's pixels, all of which have equal gradients.
+  // The map convolves images whose pixels are all equal. Its weight is then O x I, the sum over the
+  // kernel's pixels, which all have equal gradients.
   bool has_equal_pixels_ = false;
   std::int64_t stride_, padding_;
   std::vector<std::int64_t> output_sides_;  // for a convolution
@@ -341,7 +340,7 @@ std::optional<Placed> slice_of(
       slice, parameter->offset + slice.storage_offset() - parameter->tensor.storage_offset()};
 }
 
-// One of the maps that a map of several groups consists of.
+// One map out of a map of several groups.
 LinearMap slice_of(const LinearMap& map, std::int64_t g) {
   ABT_ASSERT(map.gradient->defined(), "the backward pass skipped a map");
   const std::int64_t features = map.gradient->dim() == 4 ? 1 : -1;

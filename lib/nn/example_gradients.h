@@ -1,11 +1,10 @@
-// The per-example gradients g_0 .. g_{B-1} of a batch, from one pass over the
-// whole batch. g_i is example i's share of the gradient of the loss that
-// backward was called on, so the g_i add up to the batch's gradient. Inner
-// products are computed without keeping the gradients.
+// The per-example gradients g_0 .. g_{B-1} of a batch, from one pass over the whole batch. g_i is
+// example i's share of the gradient of the loss that backward was called on, so the g_i add up to
+// the batch's gradient. Inner products are computed without keeping the gradients.
 //
-// Flat vectors hold the trained tensors one after another, each with its own
-// strides (optim/parameter_block.h). Values are fp32, or fp64 for a pass in
-// fp64. Everything is on the pass's device, and the host never waits for it.
+// Flat vectors hold the trained tensors one after another, each with its own strides
+// (optim/parameter_block.h). Values are fp32, or fp64 for an fp64 pass. Everything is on the pass's
+// device, and the host never waits for it.
 //
 //   Tape tape;
 //   loss_of(model.forward(images, /*training=*/true, &tape)).backward();
@@ -29,8 +28,7 @@ struct Placed {
   std::int64_t offset = 0;
 };
 
-// The gradients of the examples of a batch, whether they are built or not.
-// Vectors are flat.
+// The gradients of a batch's examples, whether they are built or not. Vectors are flat.
 class UnitGradients {
  public:
   virtual ~UnitGradients() = default;
@@ -45,20 +43,19 @@ class UnitGradients {
   virtual void differences(const at::Tensor& rows) const = 0;
 };
 
-// Call after the backward pass. `trained`: the parameters that count. Keeps up to
-// `scratch` bytes of built gradients, and works in pieces of at most as many
-// bytes (but at least one pair of examples or one channel). Throws
-// std::logic_error if a parameter is not on the tape exactly once.
+// Call after the backward pass. `trained`: the parameters that count. Keeps up to `scratch` bytes
+// of built gradients and works in pieces of at most that many bytes (but at least one pair of
+// examples or one channel). Throws std::logic_error unless each parameter is on the tape exactly
+// once.
 inline constexpr std::int64_t kExampleScratch = std::int64_t{64} << 20;
 std::unique_ptr<UnitGradients> example_gradients(
     const Tape& tape, const std::vector<Placed>& trained, std::int64_t scratch = kExampleScratch);
 
-// True if all parameters of the model are weights and biases of Linear and
-// ungrouped convolution layers. Otherwise each example's gradient takes a pass
-// of its own.
+// True if all parameters of the model are weights and biases of Linear and ungrouped convolution
+// layers. Otherwise each example's gradient needs a pass of its own.
 bool has_example_gradients(const Model& model);
 
-// True if the model has batch norm: then an example has no gradient of its own.
+// True if the model has batch norm; then an example has no gradient of its own.
 bool mixes_examples(const Model& model);
 
 }  // namespace abtrain::nn

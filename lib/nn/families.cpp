@@ -23,12 +23,12 @@ Architecture softmax(const ModelOptions& options, const data::ExampleShape& shap
 }
 
 struct Stage {
-  std::int64_t channels;  // before `model.width`
+  std::int64_t channels;  // before scaling by `model.width`
   ConvOptions conv = {};
 };
 
-// For each stage a convolution conv1, conv2, ..., a ReLU and a pooling layer that halves the image;
-// then linear layers fc1, fc2, ... with ReLUs between them. The last one is the classifier.
+// For each stage, a convolution conv1, conv2, ..., a ReLU and a pooling layer that halves the
+// image. Then linear layers fc1, fc2, ... with ReLUs in between; the last one is the classifier.
 Architecture stack_of(
     const std::vector<Stage>& stages, const std::vector<std::int64_t>& hidden,
     const ModelOptions& options, const data::ExampleShape& shape) {
@@ -78,7 +78,7 @@ Architecture mlp(const ModelOptions& options, const data::ExampleShape& shape, c
   return stack_of({}, options.hidden, options, shape);
 }
 
-// The convolutions keep the image's size.
+// The convolutions preserve the image's size.
 Architecture cnn(const ModelOptions& options, const data::ExampleShape& shape, const Sizes&) {
   std::vector<Stage> stages;
   for (const std::int64_t channels : options.channels) {
@@ -87,7 +87,7 @@ Architecture cnn(const ModelOptions& options, const data::ExampleShape& shape, c
   return stack_of(stages, options.hidden, options, shape);
 }
 
-// LeCun et al. 1998, with ReLU and max pooling; 28x28 images are padded by 2.
+// LeCun et al. 1998, with ReLU and max pooling; 28x28 images are padded by 2 pixels.
 Architecture lenet5(const ModelOptions& options, const data::ExampleShape& shape, const Sizes&) {
   ABT_CHECK(
       shape.height == shape.width && (shape.height == 28 || shape.height == 32), Config,

@@ -20,34 +20,34 @@ namespace abtrain::nn {
 // A tensor's name in torchvision.
 struct TorchvisionName {
   std::string name;
-  bool flat = false;  // there its weight is a matrix, O x (I*kh*kw)
+  bool flat = false;  // its weight there is a matrix, O x (I*kh*kw)
 };
 
-// A tensor that files may hold as one of several equal parts of another one,
-// which lie one after the other along its outputs.
+// A tensor that files may hold as one of several equal parts of a larger tensor, which lie one
+// after another along its outputs.
 struct PartOf {
   std::string whole;
   int part = 0;
   int parts = 1;
 };
 
-// How another library's files hold a model of the family, beside the names.
+// How another library's files hold a model of the family, apart from the names.
 struct FileForm {
   std::string library = {};               // "": timm and torchvision
-  std::string prefix = {};                // that the names may begin with
-  std::vector<std::string> transposed = {};  // globs of the weights that are I x O there
-  std::vector<std::string> ignored = {};  // globs of what a model does not need
-  // Tensors that a file may have a second time: the copy, the model's own.
+  std::string prefix = {};                // that names may begin with
+  std::vector<std::string> transposed = {};  // globs of weights stored as I x O
+  std::vector<std::string> ignored = {};     // globs of tensors that a model does not need
+  // Tensors that a file may hold twice: the copy's name, the model's own name.
   std::vector<std::pair<std::string, std::string>> copies = {};
   // Tensors that never change. Merged models are stored with these and with all copies, so that
-  // they load strictly.
+  // strict loading works.
   struct Constant {
     std::string name;
     at::Tensor tensor;
     bool is_frozen = false;  // a parameter that is not trained
   };
   std::vector<Constant> constants = {};
-  // Null: no tensor is a part.
+  // Null: no tensor is a part of another.
   PartOf (*part_of)(const std::string& name) = nullptr;
 
   bool is_transposed(const std::string& name) const;
@@ -56,57 +56,56 @@ struct FileForm {
   }
 };
 
-// A width that a configuration can choose apart from the others.
+// A width that a configuration can choose separately.
 struct FreeWidth {
-  std::int64_t count = 0;           // channels or features, as they are in the model
-  std::vector<std::string> layers;  // names or globs of those whose parameters it decides
+  std::int64_t count = 0;           // channels or features in the model
+  std::vector<std::string> layers;  // names or globs of layers whose parameter counts it decides
   std::int64_t divisor = 1;
-  // The layers lie between it and a width that is not free, so that their parameters grow with it;
-  // else between two free ones.
+  // True if the layers lie between this width and one that is not free, so that their parameters
+  // grow linearly with it; false if they lie between two free widths.
   bool is_inner = false;
 };
 
-// What a family's function returns.
+// The result of a family's function.
 struct Architecture {
   std::unique_ptr<Layer> layers;
   // Layers kept dense by default: names or globs.
   std::vector<std::string> keep_dense;
-  // Maps timm's name, which the layers use, to torchvision's. Null: the names
-  // are the same.
+  // Maps timm's name, which the layers use, to torchvision's. Null: both use the same names.
   TorchvisionName (*torchvision_name)(const std::string& name) = nullptr;
   FileForm file = {};
   // Why the model should not be trained as it is; empty if it can be.
   std::string untrainable = {};
-  // The values of a tensor that the model begins with, as the file of FileForm holds it. Null: they
-  // are drawn.
+  // The initial values of a tensor, in the layout of FileForm's file. Null: initial values are
+  // drawn.
   std::function<at::Tensor(const std::string& name)> initial = nullptr;
-  // Bytes of the largest result of an operator, for a batch of so many examples. Null: not known.
-  // May be called as long as `layers` live.
+  // Bytes of the largest result of an operator, for a batch of this many examples. Null: unknown.
+  // May be called as long as `layers` exists.
   std::function<double(std::int64_t examples)> largest_result = nullptr;
   std::vector<FreeWidth> widths = {};  // in the order of model.widths
 };
 
 std::vector<std::string> model_names();
-// False if `model.width` changes nothing: the model has only a classifier.
+// False if `model.width` changes nothing, because the model has only a classifier.
 bool can_scale(const ModelOptions& options);
 // Adds a dropout layer if model.drop_rate is above 0.
 void add_dropout(Sequential& layers, const ModelOptions& options);
 
-// A count of channels or features times `model.width`, rounded to a multiple of
-// `divisor`, such as the number of heads; at least that.
+// A count of channels or features times `model.width`, rounded to a multiple of `divisor` (such as
+// the number of heads), but at least `divisor`.
 std::int64_t scaled(std::int64_t count, const ModelOptions& options, std::int64_t divisor = 1);
 
 // Hands out a model's free widths in the order of `model.widths`.
 class Widths {
  public:
   explicit Widths(const ModelOptions& options) : options_(options) {}
-  // The count of the next number in `model.widths`, or `own.count` if the key is auto. Throws
-  // Error(Config) unless it is a multiple of `own.divisor`.
+  // The next number in `model.widths`, or `own.count` if the key is auto. Throws Error(Config)
+  // unless it is a multiple of `own.divisor`.
   std::int64_t next(FreeWidth own);
   std::int64_t last() const {
     return widths_.back().count;
   }
-  // All of them. Throws Error(Config) if `model.widths` has another number of items.
+  // All widths. Throws Error(Config) if `model.widths` has another number of items.
   std::vector<FreeWidth> all() const;
 
  private:
@@ -114,26 +113,24 @@ class Widths {
   std::vector<FreeWidth> widths_;
 };
 
-// Gives the model's free widths these counts, and `model.width` 1. Returns the keys that do so, as
-// overrides: "model.widths=[6, 16, 120, 84]".
+// Sets the model's free widths to these counts and `model.width` to 1. Returns overrides that do
+// the same: "model.widths=[6, 16, 120, 84]".
 std::vector<std::string> set_widths(ModelOptions& options, const std::vector<std::int64_t>& counts);
 
-// True for images up to 64 pixels high, for which `auto` takes a small stem or
-// patch.
+// True for images up to 64 pixels high; `auto` then chooses a small stem or patch.
 inline bool is_small(const data::ExampleShape& shape) {
   return shape.height <= 64;
 }
 
-// A prefix of names, here and in torchvision.
+// A prefix of tensor names, here and in torchvision.
 struct Renaming {
   const char* ours;
   const char* theirs;
 };
-// The name with the first prefix that matches replaced; unchanged if none
-// matches.
+// Replaces the first prefix that matches; returns the name unchanged if none matches.
 std::string renamed(std::span<const Renaming> renamings, const std::string& name);
 
-// What the models of one family differ in.
+// The numbers in which the models of one family differ.
 using Sizes = std::array<std::int64_t, 5>;
 
 // vgg11, vgg13, vgg16, vgg19 (Simonyan and Zisserman 2014) as in timm: no batch
@@ -143,21 +140,20 @@ Architecture vgg(const ModelOptions& options, const data::ExampleShape& shape, c
 // The usual variant for CIFAR: with batch norm and a single linear head.
 Architecture vgg_small(
     const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
-// resnet18, resnet34 and resnet50 (He et al. 2015). Sizes: the blocks of each of the four stages;
-// then 1 for blocks of 1x1, 3x3 and 1x1 convolutions, the last with four times the channels. As in
-// torchvision and timm, the 3x3 convolution has the stride.
+// resnet18, resnet34 and resnet50 (He et al. 2015). Sizes: the number of blocks in each of the four
+// stages, then 1 for blocks of 1x1, 3x3 and 1x1 convolutions, of which the last has four times the
+// channels. As in torchvision and timm, the 3x3 convolution has the stride.
 Architecture resnet(
     const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
 // vit-tiny, vit-small, vit-base (Dosovitskiy et al. 2020, Touvron et al. 2021)
 // as in timm: a class token and 12 blocks, with a head for each 64 features;
 // `model.width` makes the heads wider or narrower. Sizes: the features.
 Architecture vit(const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
-// GPT-2 (Radford et al. 2019), with Hugging Face's names and layout. Sizes: the
-// layers, heads and features of gpt-nano, gpt-mini and gpt-small, each of which
-// a key replaces.
+// GPT-2 (Radford et al. 2019), with Hugging Face's names and layout. Sizes: the layers, heads and
+// features of gpt-nano, gpt-mini and gpt-small; a key can replace each.
 Architecture gpt(const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
-// The model in the file `model.file` (nn/exported). Throws MissingInput; DamagedData; Config for
-// what cannot run here, or does not fit the shape.
+// The model in the file `model.file` (nn/exported). Throws MissingInput; DamagedData; Config for a
+// model that cannot run here or does not fit the shape.
 Architecture exported(
     const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
 

@@ -42,7 +42,7 @@ class Gated : public Layer {
   std::unique_ptr<Layer> gate_, up_;
 };
 
-// `end`: the deviation of the initial weights of the branches' ends.
+// `end`: the standard deviation of the initial weights at the branches' ends.
 std::unique_ptr<Layer> gpt_block(
     std::int64_t features, std::int64_t heads, const InnerWidths& inside, double end,
     const ModelOptions& options) {
@@ -100,7 +100,7 @@ class TokenEmbedding : public Layer {
   at::Tensor tokens_, places_;
 };
 
-// In GPT-2, queries, keys and values are one matrix.
+// GPT-2 stores queries, keys and values as one matrix.
 PartOf gpt_part_of(const std::string& name) {
   constexpr std::array<const char*, 3> kParts = {"c_q", "c_k", "c_v"};
   for (std::size_t i = 0; i < kParts.size(); ++i) {
@@ -142,7 +142,7 @@ Architecture gpt(const ModelOptions& options, const data::ExampleShape& shape, c
   auto layers = std::make_unique<Sequential>();
   layers->add("", std::move(embedding));
   add_dropout(*layers, options);
-  // The branches add up, so their ends start smaller (Radford et al. 2019).
+  // The branches add up, so their last layers start smaller (Radford et al. 2019).
   const double end = kDeviation / std::sqrt(2.0 * static_cast<double>(depth));
   const bool is_gated = options.activation == Activation::SwiGlu;
   Widths widths(options);
@@ -172,7 +172,7 @@ Architecture gpt(const ModelOptions& options, const data::ExampleShape& shape, c
       .library = "Hugging Face",
       .prefix = "transformer.",
       .transposed = {"h.*"},
-      // Older files hold the mask of causal attention as well.
+      // Older files also hold the mask of causal attention.
       .ignored = {"h.*.attn.bias", "h.*.attn.masked_bias"},
       .part_of = gpt_part_of};
   if (options.tied) {

@@ -29,7 +29,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// c = a b + beta c, with beta 0 or 1.
+// c = a b + beta c, where beta is 0 or 1.
 void product(const at::Tensor& a, const at::Tensor& b, at::Tensor c, float beta) {
   if (a.scalar_type() == at::kBFloat16 && c.scalar_type() == at::kFloat) {
     ops::bf16_product(a, b, c, beta);
@@ -40,9 +40,9 @@ void product(const at::Tensor& a, const at::Tensor& b, at::Tensor c, float beta)
   }
 }
 
-// Thinner factors than this are slow in some of MKL's products: a matrix times a thin one takes
-// half the time if that is transposed in memory, and a thin gradient a quarter if its transpose is
-// formed.
+// Some of MKL's products are slow for thinner factors than this. A matrix times a thin one takes
+// half the time if the thin one is transposed in memory; a thin gradient takes a quarter if its
+// transpose is formed.
 bool is_thin(const at::Tensor& matrix) {
   constexpr std::int64_t kThin = 16;
   return matrix.size(1) < kThin && matrix.scalar_type() == at::kFloat && matrix.is_cpu();
@@ -61,7 +61,7 @@ at::Tensor rows_of(const at::Tensor& tensor, at::ScalarType type) {
   return tensor.reshape({-1, tensor.size(-1)}).to(type).contiguous();
 }
 
-// The features of a group, and its rows of the weight.
+// part(): a group's features. own(): a group's rows of the weight.
 at::Tensor part(const at::Tensor& rows, std::int64_t g, std::int64_t groups) {
   const std::int64_t width = rows.size(1) / groups;
   return rows.narrow(1, g * width, width);
@@ -70,7 +70,8 @@ at::Tensor own(const at::Tensor& weight, std::int64_t g, std::int64_t groups) {
   const std::int64_t height = weight.size(0) / groups;
   return weight.narrow(0, g * height, height);
 }
-// What multiplies the features of a group: its rows of the weight, turned: their transpose.
+// The matrix by which a group's features are multiplied: its rows of the weight, or their transpose
+// if `turned`.
 at::Tensor applied_weight(const at::Tensor& w, bool turned, std::int64_t g, std::int64_t groups) {
   const at::Tensor weight = own(w, g, groups);
   if (turned) {
@@ -78,12 +79,12 @@ at::Tensor applied_weight(const at::Tensor& w, bool turned, std::int64_t g, std:
   }
   return is_thin(weight) ? weight.t().contiguous().t() : weight;
 }
-// Rows of features as groups x rows x features of a group, a view.
+// Views rows of features as groups x rows x features of a group.
 at::Tensor batch(const at::Tensor& rows, std::int64_t groups) {
   return rows.unflatten(1, {groups, -1}).transpose(0, 1);
 }
 
-// Adds rows of features x times the weight (turned: its transpose) of each group to y.
+// Adds rows of features x times each group's weight (its transpose if `turned`) to y.
 void add_products(
     const at::Tensor& x, const at::Tensor& w, bool turned, std::int64_t groups, at::Tensor y) {
   if (x.is_cuda()) {
@@ -100,8 +101,8 @@ void add_products(
   }
 }
 
-// Rows of features x times the weight (turned: its transpose) of each group. The result is in fp32
-// on the CPU if the factors are in bf16, and begins as the bias, if there is one.
+// Rows of features x times each group's weight (its transpose if `turned`), plus the bias if there
+// is one. On the CPU the result is fp32 if the factors are bf16.
 at::Tensor products(
     const at::Tensor& x, const at::Tensor& w, bool turned, std::int64_t groups,
     const at::Tensor& bias = {}) {
@@ -131,8 +132,8 @@ at::Tensor products(
   return y;
 }
 
-// Adds to the gradient of `parameter` where there is one, and gives its accumulator nothing to add;
-// else returns it.
+// If `parameter` has a gradient, adds to it and returns an undefined tensor, so that autograd adds
+// nothing; otherwise returns the gradient.
 template <class Add>
 at::Tensor gradient_of(const at::Tensor& parameter, const Add& add) {
   const at::Tensor place = parameter.is_leaf() ? parameter.grad() : at::Tensor();
@@ -145,7 +146,7 @@ at::Tensor gradient_of(const at::Tensor& parameter, const Add& add) {
   return result;
 }
 
-// That of a weight with these inputs and output gradients.
+// The gradient of a weight for these inputs and output gradients.
 at::Tensor weight_gradient(
     const at::Tensor& weight, const at::Tensor& dy, const at::Tensor& x, std::int64_t groups) {
   return gradient_of(weight, [&](const at::Tensor& place) {
@@ -165,7 +166,8 @@ at::Tensor bias_gradient(const at::Tensor& bias, const at::Tensor& gradient, con
       bias, [&](const at::Tensor& place) { ops::bf16_product(ones, dy, place.unsqueeze(0), 1); });
 }
 
-// Runs of kSize elements (0: of `size`), from groups x groups of them to the other order.
+// Reorders groups x groups runs of kSize elements (if 0: `size` elements), swapping the two group
+// indices.
 template <std::int64_t kSize, class T>
 void exchange_row(const T* from, T* to, std::int64_t groups, std::int64_t size) {
   const std::int64_t run = kSize > 0 ? kSize : size;
@@ -196,7 +198,7 @@ auto row_exchange(std::int64_t size) {
   }
 }
 
-// Each row is rounded as a whole, then exchanged.
+// Rounds each row as a whole, then reorders it.
 template <class From, class To>
 void exchange(const From* from, To* to, std::int64_t rows, std::int64_t groups, std::int64_t size) {
   const std::int64_t width = groups * groups * size;
@@ -217,7 +219,7 @@ void exchange(const From* from, To* to, std::int64_t rows, std::int64_t groups, 
       });
 }
 
-// Rows of features in the other order, as `type`.
+// Rows of features in the other order, converted to `type`.
 at::Tensor exchanged(const at::Tensor& rows, std::int64_t groups, at::ScalarType type) {
   const std::int64_t size = rows.size(1) / groups / groups;
   if (rows.is_cuda()) {
@@ -291,7 +293,7 @@ class FactoredLinear : public torch::autograd::Function<FactoredLinear> {
     const at::Tensor v = outer.to(type);
     const at::Tensor r = rest ? rest->to(type) : at::Tensor();
     const at::Tensor z = between(products(x, w, true, grid), scale, grid, type);
-    // What only the gradient of a frozen factor needs is not kept.
+    // Tensors that only the gradient of a frozen factor would need are not kept.
     context->save_for_backward(
         {inner.requires_grad() ? x : at::Tensor(), w, outer.requires_grad() ? z : at::Tensor(), v,
          r, inner, outer, bias.value_or(at::Tensor())});
@@ -346,8 +348,8 @@ class FactoredLinear : public torch::autograd::Function<FactoredLinear> {
   }
 
  private:
-  // What passes from one factor to the other, in either direction: scaled, in the other one's order
-  // and type.
+  // The data passed from one factor to the other, in either direction: scaled, and in the other
+  // factor's order and type.
   static at::Tensor between(
       const at::Tensor& rows, double scale, std::int64_t grid, at::ScalarType type) {
     const at::Tensor scaled = scale == 1 ? rows : rows * scale;

@@ -1,6 +1,6 @@
-// Linear maps of equal slices of the features, each by its own slice of the weight, and linear maps
-// whose products take factors in bf16, with sums in fp32. The gradient of a weight that has a
-// grad() is added there as it is computed; so is that of a bias in bf16 on a GPU.
+// Linear maps in which each slice of the features has its own slice of the weight, and linear maps
+// whose products take bf16 factors and sum in fp32. The gradient of a weight that has a grad() is
+// added there directly; so is the gradient of a bias in bf16 on a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,16 +9,17 @@
 
 namespace abtrain::nn {
 
-// input: ... x I; weight: O x I/groups; bias: O, or undefined. Returns ... x O, of which the g-th
-// O/groups features are those of the g-th I/groups features of the input under the g-th O/groups
-// rows of the weight. In kBFloat16 parameters are fp32, the input is fp32 or bf16, and on the CPU
-// the result and all gradients are fp32 (on a GPU: bf16); otherwise all have this type.
+// input: ... x I; weight: O x I/groups; bias: O, or undefined. Returns ... x O. The g-th O/groups
+// output features come from the g-th I/groups input features and the g-th O/groups rows of the
+// weight.
+// In kBFloat16, parameters are fp32 and the input is fp32 or bf16; the result and all gradients are
+// fp32 on the CPU and bf16 on a GPU. Otherwise everything has this type.
 at::Tensor grouped_linear(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, std::int64_t groups,
     at::ScalarType type);
 
-// Features of i x o x t, ordered by i first, in the order o, i, t, for `groups` values of i and of
-// o. input: ... x (groups * groups * t), fp32, fp64 or bf16. It is its own inverse.
+// Reorders features of i x o x t, ordered by i first, to the order o, i, t, for `groups` values of
+// i and of o. input: ... x (groups * groups * t), fp32, fp64 or bf16. It is its own inverse.
 at::Tensor exchange_groups(const at::Tensor& input, std::int64_t groups);
 
 // The factors of a weight (nn/weight.h). inner: grid r x I/grid; outer: O x r; rest: O x I, fp32 or
@@ -29,9 +30,9 @@ struct Factors {
   std::int64_t grid = 1;
 };
 
-// Both factors in one step: grouped_linear() with `inner`, exchange_groups(), the scale, and
-// grouped_linear() with `outer`; with `rest`, its product with the input is added. rest + outer *
-// inner is never formed.
+// Applies both factors in one step: grouped_linear() with `inner`, exchange_groups(), the scale,
+// and grouped_linear() with `outer`. If `rest` is defined, its product with the input is added;
+// rest + outer * inner is never formed.
 at::Tensor factored_linear(
     const at::Tensor& input, const Factors& factors, const at::Tensor& bias, at::ScalarType type);
 

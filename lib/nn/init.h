@@ -23,8 +23,7 @@ inline LayerInit uniform_by_fan_in(std::int64_t fan_in) {
   const double bound = 1.0 / std::sqrt(static_cast<double>(fan_in));
   return {{Init::Kind::Uniform, bound}, {Init::Kind::Uniform, bound}};
 }
-// He et al. 2015 with the fan-out, as torchvision and timm initialize
-// convolutions.
+// He et al. 2015 by fan-out, as torchvision and timm initialize convolutions.
 inline LayerInit he_normal(std::int64_t fan_out) {
   return {{Init::Kind::Normal, std::sqrt(2.0 / static_cast<double>(fan_out))}, {}};
 }

@@ -29,7 +29,7 @@ std::string layer_of(const std::string& tensor) {
 
 std::unique_ptr<Layer> relu() {
   return std::make_unique<Function>([](const at::Tensor& x, const Pass&) {
-    if (x.is_view()) {  // the gradient of a view that is written in place is copied twice
+    if (x.is_view()) {  // writing a view in place makes autograd copy its gradient twice
       return at::relu(x);
     }
     at::Tensor y = x;

@@ -1,7 +1,7 @@
 // The layers that models are built from.
 //
-// Activations are B x features, B x tokens x features, or B x C x H x W in
-// channels-last memory.
+// Activations are B x features, B x tokens x features, or B x C x H x W in channels-last memory
+// layout.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -27,7 +27,7 @@ struct NamedWeight {
   std::string layer;  // "fc1"
   Weight* weight;
   Init init;
-  int position = 0;  // in the order of the layers, counted over all parameters
+  int position = 0;  // in layer order, counted over all parameters
 };
 
 struct NamedParameter {
@@ -44,7 +44,7 @@ struct NamedBuffer {
   at::Tensor* tensor;
 };
 
-// The tensors of a network, which its layers add. Names are PyTorch's ("features.0.weight").
+// The tensors of a network, added by its layers. Names are PyTorch's ("features.0.weight").
 struct NamedTensors {
   std::vector<NamedWeight> weights;
   std::vector<NamedParameter> parameters;
@@ -67,8 +67,8 @@ std::string layer_of(const std::string& tensor);
 
 // The dtype to which the operands of linear maps and convolutions are rounded: kBFloat16, or kFloat
 // for no rounding. Parameters, sums, norms and losses stay in fp32. On the CPU, operands are
-// rounded only in products of at least `least` multiplications; nullopt: in those that are faster
-// in bf16, casts included.
+// rounded only in products of at least `least` multiplications; nullopt: only in products that are
+// faster in bf16, including casts.
 struct Precision {
   at::ScalarType type = at::kFloat;
   std::optional<std::int64_t> least = {};
@@ -77,13 +77,13 @@ struct Precision {
 // The settings of a forward pass.
 struct Pass {
   bool training = false;
-  at::Generator random = {};  // for dropout; needed only if something is dropped
+  at::Generator random = {};  // for dropout; needed only if dropout is active
   Tape* tape = nullptr;  // where Linear and conv layers record the pass
-  // If above 0, batch norms normalize by the batch even if the pass does not
-  // train, and running statistics go this share of the way to the batch's.
+  // If above 0, batch norms normalize by the batch even in a pass that does not train, and running
+  // statistics move by this share towards the batch's statistics.
   double statistics_share = 0;
   Precision precision = {};
-  // Computes in fp32, by PyTorch's operators alone (nn/recording.h).
+  // Computes in fp32, only with PyTorch's operators (nn/recording.h).
   bool plain = false;
 };
 
@@ -91,7 +91,7 @@ class Layer {
  public:
   virtual ~Layer() = default;
   virtual at::Tensor forward(const at::Tensor& input, const Pass& pass) = 0;
-  // Adds its tensors. `prefix` ends with '.' or is empty.
+  // Adds the layer's tensors. `prefix` ends with '.' or is empty.
   virtual void list(const std::string& /*prefix*/, NamedTensors& /*tensors*/) {}
 };
 
@@ -114,8 +114,8 @@ std::unique_ptr<Layer> max_pool(std::int64_t size, std::int64_t stride, std::int
 std::unique_ptr<Layer> average_pool();  // B x C x H x W to B x C
 std::unique_ptr<Layer> flatten();
 
-// Layers one after another, each with a name. An empty name adds nothing to the
-// names of the tensors inside.
+// Layers one after another, each with a name. An empty name adds nothing to the names of the
+// layer's tensors.
 class Sequential : public Layer {
  public:
   void add(std::string name, std::unique_ptr<Layer> layer);

@@ -29,7 +29,7 @@ at::ScalarType product_type(
 
 namespace {
 
-// The same for a pass over so many `positions` (weight.h).
+// product_type() for a pass over `positions` positions (weight.h).
 at::ScalarType type_of(
     const Weight& weight, const Precision& precision, std::int64_t positions, bool thin) {
   const bool is_whole = !weight.is_factored() || weight.rest.defined();
@@ -40,13 +40,14 @@ at::ScalarType type_of(
       thin);
 }
 
-// Whether a pass applies the weight as one matrix. Tapes and recordings apply the factors in turn.
+// Whether a pass applies the weight as one matrix. Tapes and recordings always apply the factors in
+// turn.
 bool applies_whole(const Weight& weight, const Pass& pass, std::int64_t positions) {
   return !weight.is_factored() || (pass.tape == nullptr && !pass.plain && !weight.rest.defined() &&
                                    weight.product_is_cheaper(positions));
 }
 
-// grouped_linear() and exchange_groups() by PyTorch's operators.
+// grouped_linear() and exchange_groups(), with PyTorch's operators only.
 at::Tensor plain_linear(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
     std::int64_t groups) {
@@ -99,9 +100,8 @@ at::Tensor convolve(
   std::array<std::int64_t, 2> stride = window.stride;
   if (kernel_height == 1 && kernel_width == 1 && window.padding == std::array<std::int64_t, 2>{} &&
       (stride[0] > 1 || stride[1] > 1)) {
-    // Only these pixels are read. Without AVX-512, LibTorch 2.11's oneDNN writes
-    // out of bounds in the weight gradient of a strided 1x1 convolution
-    // (channels-last, few channels).
+    // Only these pixels are read anyway. Without AVX-512, LibTorch 2.11's oneDNN writes out of
+    // bounds in the weight gradient of a strided 1x1 convolution (channels-last, few channels).
     x = x.slice(2, 0, std::nullopt, stride[0])
             .slice(3, 0, std::nullopt, stride[1])
             .contiguous(x.suggest_memory_format());
@@ -123,7 +123,7 @@ at::Tensor convolve(
   return output;
 }
 
-// Applies the factors of a convolution one after the other.
+// Applies the factors of a convolution one after another.
 at::Tensor convolve_factors(
     const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Window& window,
     at::ScalarType type, const Pass& pass) {
@@ -137,14 +137,14 @@ at::Tensor convolve_factors(
         weight.outer.unsqueeze(2).unsqueeze(3), bias, at::IntArrayRef({1, 1}),
         at::IntArrayRef({0, 0}), at::IntArrayRef({1, 1}), grid);
   }
-  // The outer factor is a 1x1 convolution, which in channels-last memory is a
-  // matrix product over the channels.
+  // The outer factor is a 1x1 convolution; in channels-last memory, that is a matrix product over
+  // the channels.
   at::Tensor inner = convolve(input, weight.inner, {}, inside, type, pass).permute({0, 2, 3, 1});
   if (grid > 1) {
     inner = exchange_groups(inner, grid);
   }
   if (tape == nullptr && type == at::kBFloat16 && inner.is_cpu()) {
-    // A convolution passes on bf16; on the CPU, linear() would return fp32.
+    // A convolution passes on bf16, but on the CPU linear() would return fp32.
     const at::Tensor outer = cast(weight.outer, type);
     if (grid > 1) {
       return at::conv2d(
@@ -199,7 +199,7 @@ at::Tensor apply_conv(
            1;
   };
   const std::int64_t pixels = input.size(0) * output_side(0) * output_side(1);
-  constexpr std::int64_t kPaysFrom = 4'000'000;  // in oneDNN
+  constexpr std::int64_t kPaysFrom = 4'000'000;  // with oneDNN
   const Precision precision = {pass.precision.type, pass.precision.least.value_or(kPaysFrom)};
   const at::ScalarType type = type_of(weight, precision, pixels, false);
   if (applies_whole(weight, pass, pixels)) {
@@ -216,7 +216,7 @@ namespace {
 
 class WeightLayer : public Layer {
  public:
-  // With a window it convolves.
+  // If a window is given, the layer is a convolution.
   WeightLayer(
       Weight weight, bool bias, const LayerInit& init, const std::optional<Window>& window = {})
       : weight_(std::move(weight)), init_(init), window_(window) {

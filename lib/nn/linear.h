@@ -1,4 +1,4 @@
-// Linear and convolution layers, dense or as low-rank factors (nn/weight.h).
+// Linear and convolution layers, dense or with low-rank factors (nn/weight.h).
 #pragma once
 
 #include <array>
@@ -10,7 +10,8 @@
 
 namespace abtrain::nn {
 
-// What a product with this weight computes in. `thin`: as of ops::bf16_product_pays_from().
+// The type in which a product with this weight is computed. `thin`: as in
+// ops::bf16_product_pays_from().
 at::ScalarType product_type(
     const Precision& precision, const at::Tensor& weight, std::int64_t multiplications,
     bool thin = false);
@@ -26,18 +27,18 @@ struct Window {
   std::array<std::int64_t, 2> padding = {0, 0};
   std::array<std::int64_t, 2> dilation = {1, 1};
   std::int64_t groups = 1;
-  // An input smaller than the kernel is enlarged to its size by adaptive average pooling, as in
-  // the head of timm's VGG.
+  // Adaptive average pooling enlarges an input that is smaller than the kernel to the kernel's
+  // size, as in the head of timm's VGG.
   bool grows_input = false;
 };
-// The same for a weight O x I x kh x kw and an input B x I x H x W; returns B x O x H' x W'. A tape
-// takes windows that are equal in both dimensions.
+// The same for a weight O x I x kh x kw and an input B x I x H x W; returns B x O x H' x W'. With a
+// tape, the window must be equal in both dimensions.
 at::Tensor apply_conv(
     const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Window& window,
     const Pass& pass);
 
-// A layer that maps `in` features to `out`. Initialized as PyTorch does, unless
-// `init` is given.
+// A layer that maps `in` features to `out` features. Initialized as in PyTorch unless `init` is
+// given.
 std::unique_ptr<Layer> linear(
     std::int64_t in, std::int64_t out, bool bias = true, std::optional<LayerInit> init = {});
 

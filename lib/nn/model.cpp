@@ -26,7 +26,7 @@ void fill_uniform(float* data, std::int64_t count, double bound, Random& random)
   }
 }
 
-// Box-Muller: two normal numbers per pair of uniform ones.
+// Box-Muller: two normal numbers from each pair of uniform ones.
 void fill_normal(float* data, std::int64_t count, double deviation, Random& random) {
   for (std::int64_t i = 0; i < count; i += 2) {
     const double radius =
@@ -39,8 +39,7 @@ void fill_normal(float* data, std::int64_t count, double deviation, Random& rand
   }
 }
 
-// Removes the smallest weights, which together have at most this share of the
-// parameters.
+// Removes the smallest weights that together have at most this share of the parameters.
 void drop_smallest(std::vector<NamedWeight>& weights, double share) {
   const bool had_any = !weights.empty();
   const auto numel = [](const NamedWeight& w) { return w.weight->numel(); };
@@ -48,7 +47,7 @@ void drop_smallest(std::vector<NamedWeight>& weights, double share) {
   for (const NamedWeight& w : weights) {
     total += numel(w);
   }
-  // A share such as 0.29 of 100 lands slightly below the number that is meant.
+  // In floating point, a share such as 0.29 of 100 is slightly below the intended number.
   constexpr double kHair = 1e-9;
   const double allowed = share * static_cast<double>(total) * (1 + kHair);
   std::ranges::stable_sort(weights, {}, numel);
@@ -68,8 +67,8 @@ void drop_smallest(std::vector<NamedWeight>& weights, double share) {
 
 }  // namespace
 
-// Each number takes one random word, so a thread can begin at any block of four
-// and the values do not depend on the number of threads.
+// Each number takes one random word. So a thread can begin at any block of four, and the values do
+// not depend on the number of threads.
 void draw(const at::Tensor& tensor, const Init& init, const Random& random) {
   if (init.kind == Init::Kind::Kept) {
     return;
@@ -188,7 +187,7 @@ void Model::initialize(InitName init, std::uint64_t seed) {
   };
   for (const NamedWeight& named : weights()) {
     Weight& w = *named.weight;
-    // Filled in the order O, I, kh, kw, whatever the memory layout.
+    // Filled in the order O, I, kh, kw, independent of the memory layout.
     at::Tensor values = at::empty(w.sizes());
     fresh(values, init == InitName::Orthogonal ? Init{Init::Kind::Normal, 1} : named.init);
     at::Tensor rows = values.flatten(1);
@@ -199,7 +198,7 @@ void Model::initialize(InitName init, std::uint64_t seed) {
     // A layer's parameters are drawn right after its weight.
     fresh_parameters([&](const std::string& layer) { return layer == named.layer; });
   }
-  // Parameters of no such layer, such as embeddings.
+  // Parameters of layers without a weight, such as embeddings.
   fresh_parameters([&](const std::string& layer) {
     return std::ranges::find(weights(), layer, &NamedWeight::layer) == weights().end();
   });
@@ -259,7 +258,7 @@ at::Tensor SharedTensors::get(
   at::Tensor& tensor = tensors_[name + " on " + device.str()];
   if (!tensor.defined()) {
     tensor = make();
-    device::synchronize(device);  // others compute on streams of their own
+    device::synchronize(device);  // others compute on their own streams
   }
   return tensor;
 }
@@ -267,7 +266,7 @@ at::Tensor SharedTensors::get(
 void Model::collect_statistics(const at::Tensor& inputs, std::int64_t k) {
   const at::NoGradGuard no_grad;
   if (k == 0) {
-    // What is not finite would outlast a share of 0.
+    // A value that is not finite would remain even with a share of 0.
     for (const NamedBuffer& b : buffers()) {
       b.tensor->zero_();
     }

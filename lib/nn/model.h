@@ -20,10 +20,10 @@
 
 namespace abtrain::nn {
 
-// Tensors that all models of a process share: what is frozen lies in memory once.
+// Tensors that all models of a process share, so that frozen tensors are in memory once.
 class SharedTensors {
  public:
-  // The tensor of this name, on this device, as its first caller made it.
+  // The tensor of this name on this device, made by the first caller.
   at::Tensor get(
       const std::string& name, const at::Device& device, const std::function<at::Tensor()>& make);
 
@@ -37,13 +37,12 @@ class Model {
   // Weights have no memory until initialize() or a load.
   explicit Model(Architecture architecture);
 
-  // Returns logits, B x classes, or of text B x tokens x classes. A model with
-  // dropout needs a call of seed_dropout() before it trains. A tape records the
-  // pass (nn/tape.h).
+  // Returns logits, B x classes, or B x tokens x classes for text. A model with dropout needs a
+  // call of seed_dropout() before it trains. A tape records the pass (nn/tape.h).
   at::Tensor forward(const at::Tensor& inputs, bool training, Tape* tape = nullptr) {
     return architecture_.layers->forward(inputs, {training, generator_, tape, 0, precision_});
   }
-  // An evaluation in fp32 by PyTorch's operators alone (nn/recording.h).
+  // An evaluation in fp32 with PyTorch's operators only (nn/recording.h).
   at::Tensor forward_plain(const at::Tensor& inputs) {
     return architecture_.layers->forward(inputs, {.plain = true});
   }
@@ -51,16 +50,15 @@ class Model {
   void compute_in(const Precision& precision) {
     precision_ = precision;
   }
-  // Takes the running statistics anew from the batches k = 0, 1, ..., one per
-  // call: batch norms normalize by the batch, all else is as in an evaluation.
-  // Then the statistics are means over the batches 0 .. k of a batch's mean and
-  // of its unbiased variance, written in place. Records no gradients.
+  // Recomputes the running statistics from the batches k = 0, 1, ..., one batch per call. Batch
+  // norms normalize by the batch; everything else is as in an evaluation. Afterwards the
+  // statistics, written in place, are the means over batches 0 .. k of the batch's mean and of its
+  // unbiased variance. Records no gradients.
   void collect_statistics(const at::Tensor& inputs, std::int64_t k);
   const Precision& precision() const {
     return precision_;
   }
-  // Seeds dropout, on the device that holds the model: all later masks follow
-  // from this number.
+  // Seeds dropout on the device that holds the model; all later masks follow from this number.
   void seed_dropout(std::uint64_t seed);
   // The generator that training passes draw from; undefined before
   // seed_dropout().
@@ -81,19 +79,19 @@ class Model {
   const std::vector<std::string>& keep_dense() const {
     return architecture_.keep_dense;
   }
-  // Parameter count of the dense model, and of it what is frozen.
+  // Parameter count of the dense model, and how many of those are frozen.
   std::int64_t dense_parameters() const;
   std::int64_t frozen_parameters() const;
-  // Parameter count of the model as it is stored: factors where factored, and nothing that is
-  // frozen if there is a base().
+  // Parameter count of the model as stored: factors of factored weights, and no frozen parameters
+  // if there is a base().
   std::int64_t stored_parameters() const;
 
-  // Freezes the weights and parameters that match these names or globs, of tensors or their
-  // layers; of a tensor that matches several, the last one decides, and `!` in front of it means
-  // that the tensor is trained. Throws Error(Config) for a pattern that matches nothing.
+  // Freezes the weights and parameters that match these names or globs, of tensors or of their
+  // layers. If several match a tensor, the last one decides; with a leading `!`, it makes the
+  // tensor trained. Throws Error(Config) for a pattern that matches nothing.
   void freeze(const std::vector<std::string>& patterns);
-  // The hash of what the model began with, if that is not stored with it, because parts of it are
-  // frozen; else empty.
+  // The hash of the model's initial state if it is not stored with the model because parts of it
+  // are frozen; else empty.
   const std::string& base() const {
     return base_;
   }
@@ -104,12 +102,12 @@ class Model {
     return *shared_;
   }
 
-  // Torchvision's name for a tensor that the model calls `name` (timm's name).
+  // Torchvision's name for the tensor `name` of the model (timm's name).
   TorchvisionName torchvision_name(const std::string& name) const {
     return architecture_.torchvision_name == nullptr ? TorchvisionName{name}
                                                      : architecture_.torchvision_name(name);
   }
-  // The widths that `model.widths`, or `hidden` and `channels`, can choose one by one.
+  // The widths that can be chosen individually, by `model.widths` or by `hidden` and `channels`.
   const std::vector<FreeWidth>& widths() const {
     return architecture_.widths;
   }
@@ -120,31 +118,30 @@ class Model {
   const std::string& untrainable() const {
     return architecture_.untrainable;
   }
-  // Bytes of the largest result of an operator in a forward pass; 0 if that is not known.
+  // Bytes of the largest result of an operator in a forward pass; 0 if unknown.
   double largest_result(std::int64_t examples) const {
     return architecture_.largest_result == nullptr ? 0 : architecture_.largest_result(examples);
   }
 
-  // Fills every weight with numbers drawn from (seed, its place in the model). init:
+  // Fills every weight with numbers drawn from (seed, the weight's place in the model). init:
   //   kaiming     as its layer says (nn/init.h): torchvision's for resnet, timm's
   //               for vgg and vit
   //   orthogonal  the same, then every weight matrix is replaced by the factor U V^T
   //               of its SVD (linalg/orthogonal.h)
   //   zeros       everything that would be drawn is zero
-  // An exported model begins with the values in its file; orthogonal and zeros
-  // replace its weights.
+  // An exported model starts with the values in its file; orthogonal and zeros replace its weights.
   void initialize(InitName init, std::uint64_t seed);
-  // Copies all tensors of a model of the same architecture, but shares those that are frozen.
+  // Copies all tensors of a model of the same architecture; frozen tensors are shared instead.
   void copy_from(const Model& other);
 
-  // Moves all tensors that are defined to a device.
+  // Moves all defined tensors to a device.
   void to(const at::Device& device);
 
-  // Those of weights (some undefined), parameters and buffers.
+  // The tensors of weights (some undefined), parameters and buffers.
   std::vector<at::Tensor*> tensors() const;
 
  private:
-  // Takes all tensors from the architecture's `initial`.
+  // Takes the values of all tensors from the architecture's `initial`.
   void take_initial();
   std::set<const at::Tensor*> frozen_tensors() const;
 
@@ -160,27 +157,27 @@ class Model {
 // Fills a contiguous fp32 tensor on the CPU. The values do not depend on the number of threads.
 void draw(const at::Tensor& tensor, const Init& init, const Random& random);
 
-// Whether weights are an adapter's, with factors.
+// Whether the model has weights with an adapter's factors.
 bool is_adapted(const Model& model);
 
-// Whether a name or glob is that of the tensor or of its layer.
+// Whether a name or glob matches the tensor's name or its layer's.
 bool matches_tensor(const std::string& pattern, const std::string& tensor);
 
-// The layers with a weight, for people: "conv1, fc".
+// The layers with a weight, for messages: "conv1, fc".
 std::string layer_list(const Model& model);
 
-// Throws Error(Config) for an unknown name or a shape that the family cannot
-// take.
+// Throws Error(Config) for an unknown name or a shape that the family does not take.
 std::unique_ptr<Model> make_model(const ModelOptions& options, const data::ExampleShape& shape);
 
 // The weights' positions among all parameters, ascending.
 std::vector<int> weight_positions(const Model& model);
 
-// The weights to factor, in order: of those that match a name or glob of `only` (empty: all), all
-// but fixed ones, frozen ones unless `frozen` is set, those that match a name or glob of
-// `keep_dense` ("default" stands for the model's own list) and, of the others, the smallest ones
-// that together have at most the share `dense_share` of their parameters (of equal ones the first).
-// Throws Error(Config) for a pattern that matches no layer, and for a share that takes every layer.
+// The weights to factor, in order. Candidates match a name or glob of `only` (empty: all) and are
+// neither fixed nor, unless `frozen` is set, frozen. Weights that match a name or glob of
+// `keep_dense` stay dense ("default" stands for the model's own list). Of the others, so do the
+// smallest ones that together have at most the share `dense_share` of their parameters (of equal
+// ones, the first). Throws Error(Config) for a pattern that matches no layer, and for a share that
+// takes every layer.
 std::vector<NamedWeight> factorable_weights(
     const Model& model, const std::vector<std::string>& keep_dense, double dense_share = 0,
     const std::vector<std::string>& only = {}, bool frozen = false);

@@ -8,14 +8,14 @@ namespace {
 const Names<TensorNames> kTensorNames = {
     {"timm", TensorNames::Timm}, {"torchvision", TensorNames::Torchvision}};
 
-// The families whose names begin like this.
+// The families whose names begin with `begin`.
 std::vector<std::string> models_like(const std::string& begin) {
   std::vector<std::string> names = model_names();
   std::erase_if(names, [&](const std::string& name) { return !name.starts_with(begin); });
   return names;
 }
 
-// The families with `widths`; those of mlp and cnn are `hidden` and `channels`.
+// The families with `widths`; mlp and cnn have `hidden` and `channels` instead.
 std::vector<std::string> with_widths() {
   std::vector<std::string> names = model_names();
   std::erase_if(names, [](const std::string& name) {

@@ -20,27 +20,27 @@ enum class StemName { Auto, ImageNet, Cifar };
 enum class InitName { Kaiming, Orthogonal, Zeros };
 enum class Positions { Learned, Rotary };
 enum class Activation { Gelu, SwiGlu };
-// Whose names the tensors of a file have.
+// Which library's tensor names a file uses.
 enum class TensorNames { Timm, Torchvision };
 
 struct ModelOptions {
   std::string name = "mlp";                               // a family in nn/families.h
   std::optional<std::string> file = {};                   // exported: a .pt2 file
-  bool eval_mode = false;                                 // exported: trains as eval() leaves it
+  bool eval_mode = false;                                 // exported: trains in eval() mode
   std::vector<std::int64_t> hidden = {1024, 1024, 1024};  // mlp, cnn
   std::vector<std::int64_t> channels = {32, 64};          // cnn
   double width = 1.0;                                     // multiplier of channels and features
   // Widths of the layers that the family lists (Architecture::widths), each times `width`; empty:
-  // its own.
+  // the family's own widths.
   std::vector<std::int64_t> widths = {};
-  bool folded_head = false;                               // vgg: without the taps that see copies
+  bool folded_head = false;                               // vgg: without taps that only see copies
   StemName stem = StemName::Auto;                         // resnet
-  // vit, in pixels; nullopt: by the size of the images.
+  // vit, in pixels; nullopt: depends on the size of the images.
   std::optional<std::int64_t> patch_size;
   bool qkv_bias = true;  // vit
   double drop_rate = 0;  // dropout before the classifier; gpt: everywhere
   double drop_path = 0;  // vit: stochastic depth, last block
-  // gpt. nullopt: as the family's name says; context: that of the data.
+  // gpt. nullopt: as the family's name says; for context, the data's.
   std::optional<std::int64_t> layers, heads, features, context;
   Positions positions = Positions::Learned;
   Activation activation = Activation::Gelu;
@@ -51,10 +51,10 @@ struct ModelOptions {
   std::vector<std::string> fresh;         // layers not loaded from `weights`
   std::optional<std::string> adapter;     // folder of a PEFT adapter to start from
   std::vector<std::string> frozen;        // tensors that are not trained (Model::freeze)
-  TensorNames names = TensorNames::Timm;  // of the saved model
+  TensorNames names = TensorNames::Timm;  // in the saved model
 };
 
-// As a configuration writes it.
+// The name as a configuration writes it.
 std::string name_of(TensorNames names);
 
 // The table of the options' keys, ranges and help texts (base/options.h).

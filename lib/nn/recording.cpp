@@ -22,17 +22,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The numbers of a tensor's values in a pass, by its identity.
+// The numbers given to the tensors of a pass, by tensor identity.
 class Numbering {
  public:
-  // Returns the tensor's number; for a tensor without one, what `unknown` returns.
+  // Returns the tensor's number, or the result of `unknown` if it has none.
   std::int64_t of(const at::Tensor& tensor, const auto& unknown) {
     const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
     return found != numbers_.end() ? found->second : unknown(tensor);
   }
   void set(const at::Tensor& tensor, std::int64_t number) {
     numbers_[tensor.unsafeGetTensorImpl()] = number;
-    kept_.push_back(tensor);  // so that no other one gets its address
+    kept_.push_back(tensor);  // so that no other tensor gets its address
   }
 
  private:
@@ -40,12 +40,12 @@ class Numbering {
   std::vector<at::Tensor> kept_;
 };
 
-// PyTorch's name of a type in Python.
+// The Python name of a type in PyTorch.
 std::string name_of(at::ScalarType type) {
   return std::string(c10::getDtypeNames(type).first);
 }
 
-// A dtype or a memory format.
+// An argument that is a dtype or a memory format.
 ordered_json named_argument(c10::TypeKind kind, const c10::IValue& value) {
   switch (kind) {
     case c10::TypeKind::ScalarTypeType:
@@ -61,12 +61,12 @@ ordered_json named_argument(c10::TypeKind kind, const c10::IValue& value) {
         default:
           return {{"memory_format", "preserve_format"}};
       }
-    default:  // a layout, a device, a generator: those of the input
+    default:  // a layout, a device or a generator is the input's
       return nullptr;
   }
 }
 
-// One pass.
+// Records one pass.
 class Recorder {
  public:
   Recorder(const std::vector<std::pair<std::string, at::Tensor>>& tensors, const at::Tensor& input)
@@ -77,7 +77,7 @@ class Recorder {
     }
   }
 
-  // PyTorch swallows what its callbacks throw.
+  // PyTorch swallows exceptions from its callbacks, so this keeps them.
   void guard(const auto& work) {
     try {
       if (!failure_) {
@@ -94,7 +94,7 @@ class Recorder {
   }
 
   void begin(const at::RecordFunction& call) {
-    if (depth_++ > 0) {  // an operator within an operator
+    if (depth_++ > 0) {  // nested in another operator
       return;
     }
     const auto schema = call.operator_schema();
@@ -164,7 +164,7 @@ class Recorder {
     }
     if (value.isTensor()) {
       const at::Tensor& tensor = value.toTensor();
-      // A plain number, which has no say in the type of a result.
+      // A plain number, which does not influence the type of a result.
       return tensor.unsafeGetTensorImpl()->is_wrapped_number()
                  ? argument(c10::IValue(tensor.item()), type)
                  : ordered_json{{"tensor", number(tensor)}};
@@ -190,7 +190,7 @@ class Recorder {
                  : named_argument(type.kind(), value);
     }
     if (value.isDevice() || value.isGenerator()) {
-      return nullptr;  // those of the input
+      return nullptr;  // the input's
     }
     ABT_CHECK(
         value.isList(), Config,
@@ -226,7 +226,7 @@ class Recorder {
   std::exception_ptr failure_;
 };
 
-// PyTorch calls plain functions: the recorder of this thread's pass.
+// The recorder of this thread's pass: PyTorch calls plain functions, which have no state.
 thread_local Recorder* recorder_here = nullptr;
 
 class Listening {
@@ -257,7 +257,7 @@ class Listening {
   at::CallbackHandle handle_ = 0;
 };
 
-// The sizes of the passes that are compared: examples, and tokens of each.
+// The sizes of one of the compared passes: examples, and tokens per example.
 struct Probe {
   std::int64_t examples, tokens;
 };
@@ -270,9 +270,9 @@ struct Recorded {
   std::vector<at::Tensor> constants;
 };
 
-// The passes are (2, T), (3, T), (5, T), and where T varies (2, T-1), (3, T-1), (3, T-2): the third
-// and the sixth show whether the formula of the others holds.
-// Returns c, b, t and bt of a number that these passes have.
+// Returns c, b, t and bt for a number that had these values in the passes. The passes are (2, T),
+// (3, T), (5, T) and, if T varies, (2, T-1), (3, T-1), (3, T-2). The third and the sixth check the
+// formula that follows from the others.
 ordered_json formula(const std::vector<Recorded>& passes, const std::vector<std::int64_t>& found) {
   const std::int64_t t0 = passes[0].probe.tokens, b0 = passes[0].probe.examples;
   std::int64_t t = 0, bt = 0;
@@ -292,7 +292,8 @@ ordered_json formula(const std::vector<Recorded>& passes, const std::vector<std:
   return b == 0 && t == 0 && bt == 0 ? ordered_json(c) : ordered_json({c, b, t, bt});
 }
 
-// Returns the tree that all passes share. Integers that differ between passes become formulas.
+// Returns the tree that all passes have in common. Integers that differ between passes become
+// formulas.
 ordered_json merged(const std::vector<Recorded>& passes, const std::vector<ordered_json>& trees) {
   const ordered_json& first = trees[0];
   const bool alike = std::ranges::all_of(trees, [&](const ordered_json& tree) {
@@ -407,7 +408,7 @@ Recording record(Model& model, const data::ExampleShape& shape) {
       probe(3, context - 2);
     }
     write_steps();
-  } catch (const Error&) {  // a model that takes rows of one length
+  } catch (const Error&) {  // the model takes rows of one length only
     if (passes.size() == 3 && context <= 3) {
       throw;
     }

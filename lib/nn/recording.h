@@ -1,5 +1,5 @@
 // A model's evaluation as a list of PyTorch's operators, from which other programs build the same
-// network: factored layers as two operators each, in any batch size.
+// network for any batch size. Factored layers are two operators each.
 //
 //   nn::Recording recording = nn::record(model, shape);
 //   atomic_write("graph.json", recording.graph.dump());
@@ -18,21 +18,24 @@
 namespace abtrain::nn {
 
 struct Recording {
-  // {"input": {"dtype", "sizes"}, "tensors": [{"name", "dtype", "value", "is_trained"}],
-  // "nodes": [{"op", "overload", "arguments", "outputs"}], "output"}. Values are numbers: 0 is the
-  // input; tensors have theirs; the others are what the nodes return, or null. If a node "lists",
-  // it returns one list of its outputs. An argument is null or an object of one entry: "tensor" or
-  // "tensors": values; "int" or "ints"; "float" or "floats", as text; "bool" or "bools"; "text";
-  // "dtype" or "memory_format" by PyTorch's name. An integer that depends on the input's sizes is a
-  // list [c, b, t, bt], for c + b B + t T + bt B T, where B is the number of examples and T that of
-  // tokens; so is a size of the input.
+  // {"input": {"dtype", "sizes"}, "tensors": [{"name", "dtype", "value", "is_trained"}], "nodes":
+  // [{"op", "overload", "arguments", "outputs"}], "output"}.
+  //
+  // Values are numbered: 0 is the input, tensors give theirs, and the others are the nodes' outputs
+  // (or null). If a node "lists", it returns one list of its outputs. An argument is null or an
+  // object with one entry: "tensor" or "tensors": values; "int" or "ints"; "float" or "floats", as
+  // text; "bool" or "bools"; "text"; "dtype" or "memory_format", by PyTorch's name.
+  //
+  // An integer that depends on the input's sizes is a list [c, b, t, bt], which stands for c + b B
+  // + t T + bt B T with B examples of T tokens. The input's sizes are written likewise.
   nlohmann::ordered_json graph;
-  // NAME of a dense tensor of the model; NAME.inner, NAME.outer and NAME.rest of a factored weight,
-  // in the forms of nn/weight.h; constant_N of what has no name. The bits of float64 as int64.
+  // NAME for a dense tensor of the model; NAME.inner, NAME.outer and NAME.rest for a factored
+  // weight, in the forms of nn/weight.h; constant_N for unnamed tensors. float64 is stored as int64
+  // with the same bits.
   std::vector<std::pair<std::string, at::Tensor>> tensors;
 };
 
-// Runs the model, on the CPU, on some batches of this shape, and of fewer tokens. Throws
+// Runs the model on the CPU, on a few batches of this shape and of fewer tokens. Throws
 // Error(Config) if its operators depend on the number of examples in another way.
 Recording record(Model& model, const data::ExampleShape& shape);
 

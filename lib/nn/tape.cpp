@@ -56,7 +56,7 @@ at::Tensor linear(
   if (tape == nullptr) {
     return map(input, weight, bias, type, groups);
   }
-  // With more than two dimensions its result could be a view.
+  // With more than two dimensions, the result could be a view.
   const at::Tensor output = map(input.flatten(0, -2), weight, bias, type, groups);
   tape->record({.weight = weight, .bias = bias, .input = input, .groups = groups}, output);
   return input.dim() == 2 ? output : output.unflatten(0, input.sizes().slice(0, input.dim() - 1));

@@ -1,6 +1,6 @@
-// A record of the Linear and convolution layers of one forward and backward
-// pass, from which nn/example_gradients.h computes the per-example gradients.
-// With a tape, each trained weight belongs to one linear map: factors are
+// A record of the Linear and convolution layers in one forward and backward pass, from which
+// nn/example_gradients.h computes the per-example gradients. With a tape, each trained weight
+// belongs to one linear map: factors are applied one after another, never multiplied out.
 // applied one after the other, never multiplied out.
 #pragma once
 
@@ -12,33 +12,31 @@
 
 namespace abtrain::nn {
 
-// A weight, a bias or both, and the map in which they are applied:
+// A weight, a bias or both, and the map that applies them:
 // - weight O x I, inputs B x ... x I: a linear map;
 // - weight O x I x kh x kw, inputs B x I x H x W: a convolution;
 // - weight O x I x kh x kw, inputs B x I: a convolution without padding of
 //   images that are kh x kw equal pixels.
 struct LinearMap {
   at::Tensor weight;  // the leaf itself; undefined if not trained
-  at::Tensor bias;    // the same
+  at::Tensor bias;    // likewise
   at::Tensor input;   // undefined if the weight is not trained
   std::int64_t examples = 0;
-  // The gradient of the map's own result, even if that result is later changed
-  // in place: (B * ...) x O or B x O x H' x W'. Undefined before the backward
-  // pass. Shared with its hook.
+  // The gradient of the map's own result, even if that result is later changed in place: (B * ...)
+  // x O or B x O x H' x W'. Undefined before the backward pass. Shared with the hook that sets it.
   std::shared_ptr<at::Tensor> gradient = nullptr;
   std::int64_t stride = 1;  // for a convolution
   std::int64_t padding = 0;
-  // As many maps side by side, each of its slice of the inputs (of I features or channels) to its
-  // slice of the outputs by its slice of the weight's rows: the weight's I is then that of a slice.
+  // This many maps side by side. Each maps its slice of the inputs (I features or channels) to its
+  // slice of the outputs by its slice of the weight's rows; the weight's I is that of one slice.
   std::int64_t groups = 1;
 };
 
 struct Tape {
-  std::vector<LinearMap> maps;  // of one pass: clear them before the next
+  std::vector<LinearMap> maps;  // of one pass; clear them before the next
 
-  // Takes the weight, bias, input, stride and padding from `map`. `output` must
-  // be what the map computed, not a view: the hook of a view that is then
-  // written in place would never be called.
+  // Takes the weight, bias, input, stride and padding from `map`. `output` must be the map's direct
+  // result, not a view: if a view is then written in place, its hook is never called.
   void record(LinearMap map, const at::Tensor& output);
 };
 
@@ -47,7 +45,7 @@ at::Tensor linear(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type,
     Tape* tape, std::int64_t groups = 1);
 
-// The tensor in this type; an undefined one stays so.
+// Converts the tensor to this type; an undefined one stays undefined.
 at::Tensor cast(const at::Tensor& tensor, at::ScalarType type);
 
 }  // namespace abtrain::nn

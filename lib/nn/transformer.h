@@ -1,4 +1,4 @@
-// What the transformers vit and gpt have in common.
+// The parts that the transformers vit and gpt share.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,9 @@
 
 namespace abtrain::nn {
 
-// Multi-head self-attention. If `causal`, each token attends to itself and to
-// those before it; otherwise, to all. If `rotary`, queries and keys are turned.
-// Add the layer of queries, keys and values, or one for each of them; then the
-// output's.
+// Multi-head self-attention. If `causal` is set, each token attends to itself and to the tokens
+// before it; otherwise to all tokens. If `rotary` is set, queries and keys are rotated. Add the
+// layer of queries, keys and values, or one layer for each; then the output's layer.
 class Attention : public Sequential {
  public:
   Attention(std::int64_t heads, bool causal, bool rotary)
@@ -21,14 +20,14 @@ class Attention : public Sequential {
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
 
  private:
-  // Turns the pairs (i, i + d/2) of a head's d features by the angle position *
-  // 10000^(-2i/d) (Su et al. 2021). In fp32 where `x`, B x heads x tokens x d,
-  // has fewer bits. If `anew`, by no angle of an earlier call.
+  // Rotates the pairs (i, i + d/2) of a head's d features by the angle position * 10000^(-2i/d) (Su
+  // et al. 2021). `x`: B x heads x tokens x d; rotated in fp32 if it has fewer bits. `anew`: uses
+  // no angles of an earlier call.
   at::Tensor turned(const at::Tensor& x, bool anew);
 
   std::int64_t heads_;
   bool causal_, rotary_;
-  at::Tensor cos_, sin_;  // of those angles, tokens x d/2, as in the last call
+  at::Tensor cos_, sin_;  // for those angles, tokens x d/2, as in the last call
 };
 
 // A linear layer whose initial weights have this standard deviation.
@@ -36,16 +35,16 @@ inline constexpr double kDeviation = 0.02;
 std::unique_ptr<Layer> normal_linear(
     std::int64_t in, std::int64_t out, bool bias = true, double deviation = kDeviation);
 
-// The features inside a block's attention, of all heads together, and inside its MLP.
+// The number of features inside a block's attention, over all heads, and inside its MLP.
 struct InnerWidths {
   std::int64_t attention, mlp;
 };
-// Those that model.widths gives, else `own`. `blocks`: a glob of the blocks' names; `divisor`: the
-// attention has a multiple of it.
+// The widths from model.widths, else `own`. `blocks`: a glob of the blocks' names; `divisor`: the
+// attention's width must be a multiple of it.
 InnerWidths inner_widths(
     Widths& widths, const std::string& blocks, const InnerWidths& own, std::int64_t divisor);
 
-// x + drop(attn(norm(x))), and of that x + drop(mlp(norm(x))).
+// x = x + drop(attn(norm(x))), then x + drop(mlp(norm(x))).
 struct BlockForm {
   const char* attention_norm;
   const char* mlp_norm;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Sizes kChannels = {64, 128, 256, 512, 512};
 
-// Max pooling follows each stage. Takes the widths of its convolutions.
+// Max pooling follows each stage. `widths` gives the widths of the convolutions.
 std::unique_ptr<Layer> features_of(
     const Sizes& stages, bool normalizes, const ModelOptions& options,
     const data::ExampleShape& shape, Widths& widths) {
@@ -44,7 +44,7 @@ std::unique_ptr<Layer> features_of(
   return features;
 }
 
-// The head takes the place of torchvision's three linear layers.
+// The head replaces torchvision's three linear layers.
 TorchvisionName torchvision_vgg_name(const std::string& name) {
   constexpr std::array<Renaming, 3> kHead = {
       {{"pre_logits.fc1.", "classifier.0."},

@@ -34,8 +34,8 @@ std::unique_ptr<Layer> block(
       std::move(mlp));
 }
 
-// Maps images to B x (1 + patches) x features: a class token, then the patches,
-// each plus its position embedding.
+// Maps images to B x (1 + patches) x features: a class token, then the patches, with the position
+// embeddings added.
 class Embedding : public Layer {
  public:
   Embedding(std::int64_t channels, std::int64_t features, std::int64_t patch, std::int64_t patches)

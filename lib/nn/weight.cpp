@@ -17,7 +17,7 @@ namespace abtrain::nn {
 
 namespace {
 
-// X x (I*kh*kw) in the order I, kh, kw, from a weight stored channels-last.
+// Converts a weight stored channels-last to X x (I*kh*kw), in the order I, kh, kw.
 at::Tensor as_rows(const at::Tensor& stored) {
   return stored.dim() == 4 ? stored.flatten(1) : stored;
 }
@@ -157,8 +157,8 @@ at::Tensor view_at(
   if (sizes.size() == 4) {
     strides = c10::get_channels_last_strides_2d(at::IntArrayRef(sizes));
   }
-  // A fresh tensor over the storage, not an autograd view: it may be a leaf
-  // with gradients while the flat buffer is updated underneath it.
+  // A fresh tensor over the storage, not an autograd view: it may be a leaf with gradients while
+  // the flat buffer beneath it is updated.
   at::Tensor view = at::empty({0}, flat.options());
   view.set_(flat.storage(), flat.storage_offset() + offset, sizes, strides);
   return view;

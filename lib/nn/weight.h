@@ -1,26 +1,24 @@
 // The weight of a Linear or conv layer: dense, or as low-rank factors.
 //
-// Dense: O x I or O x I x kh x kw (channels-last in memory). As a matrix it is
-// O x (I*kh*kw), transposed if it has fewer rows than columns, so that W is
-// always m x n with m >= n, W ~= A * B, A m x r (the big factor), B r x n.
+// Dense: O x I or O x I x kh x kw (channels-last in memory). As a matrix, the weight is O x
+// (I*kh*kw), transposed if it has fewer rows than columns. So W is always m x n with m >= n, and W
+// ~= A * B, with A m x r (the big factor) and B r x n.
 //
-// A forward pass applies the factors one after the other, and they are stored
-// in the form that it needs: `inner` (r x I or r x I x kh x kw) is applied
-// first, `outer` (O x r) second. Not transposed: inner = B, outer = A.
-// Transposed: inner = A^T, outer = B^T.
+// A forward pass applies the factors one after another, and they are stored in the form that it
+// needs: `inner` (r x I or r x I x kh x kw) is applied first, `outer` (O x r) second. Not
+// transposed: inner = B, outer = A. Transposed: inner = A^T, outer = B^T.
 //
-// In a grid of k x k blocks, each block has factors of its own, of rank s = r /
-// k: as many parameters and operations as factors of rank r, but a product of
-// rank up to k r. Inputs and outputs fall into k classes of neighbors; W_oi, of
-// output class o and input class i, is outer_oi * inner_oi. For each input
-// class, `inner` (k r x I/k, or k r x I/k x kh x kw) has its inner_oi stacked
-// over o, which is a grouped convolution's weight; for each output class,
-// `outer` (O x r) has its outer_oi side by side over i.
+// In a grid of k x k blocks, each block has its own factors, of rank s = r / k: as many parameters
+// and operations as factors of rank r, but a product of rank up to k r. Inputs and outputs fall
+// into k classes of neighbors. The block W_oi, for output class o and input class i, is outer_oi *
+// inner_oi.
+// `inner` (k r x I/k, or k r x I/k x kh x kw) stacks, for each input class i, its inner_oi over o;
+// this is the weight of a grouped convolution. `outer` (O x r) holds, for each output class o, its
+// outer_oi side by side over i.
 //
-// An adapter (LoRA, arXiv 2106.09685; PiSSA, 2404.02948) leaves the weight that
-// it adapts as it is: the weight is `rest` + scale * outer * inner, and only the
-// factors are trained. Its A is always `inner` and its B `outer`, whatever is
-// larger: W^T - rest^T = A * B.
+// An adapter (LoRA, arXiv 2106.09685; PiSSA, 2404.02948) leaves the weight that it adapts
+// unchanged: the weight is `rest` + scale * outer * inner, and only the factors are trained. Its A
+// is always `inner` and its B `outer`, whichever is larger: W^T - rest^T = A * B.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,8 +36,7 @@ enum class Factor { A, B };
 
 class Weight {
  public:
-  // sizes: O x I, or O x I x kh x kw. Weights that are `fixed` (grouped
-  // convolutions) are never factored.
+  // sizes: O x I, or O x I x kh x kw. `fixed` weights (grouped convolutions) are never factored.
   explicit Weight(std::vector<std::int64_t> sizes, bool fixed = false)
       : sizes_(std::move(sizes)), fixed_(fixed) {}
 
@@ -65,7 +62,7 @@ class Weight {
   std::int64_t m() const {
     return transposed() ? in_features() : out_features();
   }
-  // At most m, unless it is an adapter's.
+  // At most m, except for an adapter's weight.
   std::int64_t n() const {
     return transposed() ? out_features() : in_features();
   }
@@ -73,26 +70,26 @@ class Weight {
     return std::min(m(), n());
   }
 
-  // Whether its factors are an adapter's.
+  // Whether the factors are an adapter's.
   bool adapts() const {
     return adapts_;
   }
   void set_adapts(bool adapts) {
     adapts_ = adapts;
   }
-  // Dense and not trained.
+  // Whether the weight is dense and not trained.
   bool is_frozen() const {
     return frozen_ && !adapts_ && !is_factored();
   }
   void set_frozen(bool frozen) {
     frozen_ = frozen;
   }
-  // Takes over what the other weight, of the same sizes, has beside its numbers: whether it adapts,
+  // Copies everything except the numbers from another weight of the same sizes: whether it adapts,
   // its grid, `rest`, `scale` and `start`.
   void adopt_form(const Weight& other);
 
-  // Blocks per side in which it is factored, k; 1 where not set. It divides the
-  // inputs I and the outputs O.
+  // k: the number of blocks per side of the factors' grid; 1 if not set. It divides the inputs I
+  // and the outputs O.
   std::int64_t grid() const {
     return grid_;
   }
@@ -103,7 +100,7 @@ class Weight {
   bool is_factored() const {
     return inner.defined();
   }
-  // r: a multiple of the grid. 0: dense.
+  // r, a multiple of the grid; 0 if dense.
   std::int64_t rank() const {
     return is_factored() ? outer.size(1) : 0;
   }
@@ -116,56 +113,57 @@ class Weight {
     return rank * (which == Factor::A ? m() : n());
   }
 
-  // m x n, or in a grid k x k x m/k x n/k; a view of the dense weight where
-  // strides allow it.
+  // m x n, or k x k x m/k x n/k in a grid; a view of the dense weight if strides allow it.
   at::Tensor matrix() const {
     return to_matrix(dense);
   }
-  // The dense weight that such a matrix represents, laid out like `dense`.
+  // Converts such a matrix to a dense weight, laid out like `dense`.
   at::Tensor from_matrix(const at::Tensor& matrix) const;
-  // Replaces whatever the weight holds by factors, whose grid it takes over, or
-  // by a dense weight (undefined: nothing).
+  // Replaces the weight's contents by factors, and its grid by theirs, or by a dense weight
+  // (undefined: nothing).
   void set_factors(const linalg::LowRankPair& pair);
   void set_dense(at::Tensor weight);
-  // The same by factors or a dense weight (rank 0) whose values are not set.
+  // The same, with factors or a dense weight (rank 0) that have no values yet.
   void set_empty(std::int64_t rank, const at::TensorOptions& options);
-  // The factors, views where strides allow it.
+  // The factors, as views if strides allow it.
   linalg::LowRankPair pair() const;
   // The dense or merged weight, O x I (x kh x kw); a new tensor if factored.
   at::Tensor merged() const;
-  // The product by which an adapter changes the weight that it began with: scale * A * B less the
-  // product of `start`, as one pair, of twice the rank if there is a `start`.
+  // The product by which an adapter changes its initial weight: scale * A * B minus the product of
+  // `start`, as one pair, of twice the rank if there is a `start`.
   linalg::LowRankPair change() const;
-  // True if forming A B and one dense pass take fewer flops than applying the
-  // factors one after the other, for a pass over `positions` (rows of a linear
-  // layer, output pixels of a convolution): m n s + P m n < P r (m + n). This
-  // never holds at a rank that saves parameters, so only in an uncut phase.
+  // True if forming A B and making one dense pass takes fewer flops than applying the factors one
+  // after another, for a pass over `positions` (rows of a linear layer, output pixels of a
+  // convolution): m n s + P m n < P r (m + n). This never holds at a rank that saves parameters, so
+  // it applies only in an uncut phase.
   bool product_is_cheaper(std::int64_t positions) const;
 
   // Shape of a factor as it is stored, at the given rank.
   std::vector<std::int64_t> stored_sizes(Factor which, std::int64_t rank) const;
-  // The same of any tensor that is laid out like `dense`.
+  // The matrix of any tensor that is laid out like `dense`, as matrix() gives it for `dense`.
   at::Tensor to_matrix(const at::Tensor& weight) const;
-  // Convert a factor from the form of a LowRankPair to its stored form, and back
-  // (a view where strides allow it).
+  // Convert a factor from the form of a LowRankPair to its stored form, and back (a view if strides
+  // allow it).
   at::Tensor to_stored(Factor which, const at::Tensor& matrix) const;
   at::Tensor to_matrix(Factor which, const at::Tensor& stored) const;
 
   at::Tensor dense;  // undefined while factored
   at::Tensor inner;  // undefined while dense
   at::Tensor outer;
-  // Of an adapter with factors; else undefined and 1. fp32 or bf16, laid out like `dense`.
+  // For an adapter with factors: fp32 or bf16, laid out like `dense`. Otherwise `rest` is undefined
+  // and `scale` 1.
   at::Tensor rest;
   double scale = 1;
-  // Factors whose product `rest` lacks of the weight that is adapted; undefined: it lacks nothing.
+  // Factors whose product must be added to `rest` to get the adapted weight; undefined: no
+  // difference.
   linalg::LowRankPair start;
 
  private:
   bool is_inner(Factor which) const {
     return (which == Factor::A) == transposed();
   }
-  // Turns a matrix, a factor or a grid of them from m >= n to outputs x inputs,
-  // and back.
+  // Transposes a matrix, a factor or a grid of them from the orientation with m >= n to outputs x
+  // inputs, and back.
   at::Tensor turned(const at::Tensor& matrix) const;
   std::vector<std::int64_t> sizes_;
   bool fixed_;
@@ -174,8 +172,8 @@ class Weight {
   std::int64_t grid_ = 1;
 };
 
-// A view of a contiguous run of numbers as a tensor: 4-D sizes are laid out O x
-// kh x kw x I in memory (channels-last), others row-major.
+// Views a contiguous run of numbers as a tensor: 4-D sizes are laid out O x kh x kw x I in memory
+// (channels-last), others row-major.
 at::Tensor view_at(
     const at::Tensor& flat, std::int64_t offset, const std::vector<std::int64_t>& sizes);
 

@@ -19,15 +19,15 @@ namespace {
 
 using at::BFloat16;
 
-// Sides of a block of c, and how many products its sums take at a time.
+// The side of a block of c, and the number of products that its sums take at a time.
 constexpr std::int64_t kSide = 64;
 constexpr std::int64_t kDepth = 512;
-// LibTorch compiles a kernel for each shape and stride, and keeps it: what depends on a rank is
-// filled up to a multiple of this.
+// LibTorch compiles and keeps a kernel for each shape and stride, so sizes that depend on a rank
+// are padded to a multiple of this.
 constexpr std::int64_t kStep = 16;
-// A strip of sums has up to so many rows, which fit the second cache.
+// The most rows in a strip of sums; they fit the second-level cache.
 constexpr std::int64_t kStripRows = 1024;
-// Fewer multiplications than this are not shared out over threads.
+// Products with fewer multiplications than this run on one thread.
 constexpr std::int64_t kShared = 1 << 19;
 
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
@@ -62,7 +62,7 @@ void transpose_square(
   }
 }
 
-// The unit at to[j * to_row] is that at from[i * from_row], for rows i and columns j of units.
+// Copies unit j of row i of `from` to unit i of row j of `to`.
 template <class Unit>
 void transpose(
     const BFloat16* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns,
@@ -86,7 +86,7 @@ void transpose(
   }
 }
 
-// The rows of a, each filled up to `depth` elements with zeros. Rows beyond the last one may hold
+// The rows of a, each padded with zeros to `depth` elements. Rows beyond the last one may hold
 // anything.
 at::Tensor packed_rows(
     const Bf16Matrix& a, std::int64_t m, std::int64_t k, std::int64_t depth, bool shared) {
@@ -110,8 +110,8 @@ at::Tensor packed_rows(
   return packed;
 }
 
-// Columns j to j + columns of rows i to i + rows of b, which is k x n, as the kernel reads them: in
-// pairs of rows whose elements alternate, of `width` columns. What is beyond b is zero.
+// Copies rows i to i + rows and columns j to j + columns of b (k x n) in the kernel's layout: pairs
+// of rows with alternating elements, `width` columns wide. Elements beyond b are zero.
 void pack_pairs(
     const Bf16Matrix& b, std::int64_t i, std::int64_t rows, std::int64_t j, std::int64_t columns,
     std::int64_t width, std::int64_t k, BFloat16* to) {
@@ -148,8 +148,8 @@ void pack_pairs(
   }
 }
 
-// result = alpha sums + beta result of a block, whose sums have rows of kSide; the result, or its
-// transpose, is stored.
+// For one block, result = alpha sums + beta result. The rows of `sums` have kSide elements. If
+// `transposed`, the result is stored transposed.
 void combine(
     const float* __restrict sums, std::int64_t rows, std::int64_t columns, float alpha, float beta,
     bool transposed, float* __restrict result, std::int64_t row_of_result) {
@@ -209,8 +209,8 @@ bool bf16_blocks_are_fast() {
 void bf16_in_blocks(
     const Bf16Matrix& a, const Bf16Matrix& b, float* c, std::int64_t row_of_c, std::int64_t m,
     std::int64_t n, std::int64_t k, float beta, float alpha) {
-  // Rows that must be transposed are copied as a whole, and pairs of rows block by block: of two
-  // such factors the smaller one takes the first place where that saves more than
+  // A transposed left matrix is copied as a whole, the right one block by block. If swapping a and
+  // b also gives a transposed left matrix, the smaller one goes left, provided this saves more than
   // transposing c costs, which takes about eight times as long per element.
   const bool swapped = a.transposed && !b.transposed && k * (m - n) > 8 * m * n;
   const Bf16Matrix left = swapped ? Bf16Matrix{b.data, true, b.row} : a;

@@ -1,5 +1,5 @@
-// Products of bf16 factors in blocks of oneDNN's brgemm, as LibTorch exports it, for CPUs on which
-// MKL emulates them. bf16_product.h calls it and says what a product is.
+// Products of bf16 matrices in blocks, by oneDNN's brgemm as LibTorch exports it, for CPUs on which
+// MKL emulates them. bf16_product.h uses it and defines the product.
 #pragma once
 
 #include <c10/util/BFloat16.h>
@@ -15,9 +15,9 @@ struct Bf16Matrix {
   std::int64_t row;
 };
 
-// Whether this CPU, which needs AVX512-BF16, and this LibTorch can run bf16_in_blocks().
+// Whether this CPU (it needs AVX512-BF16) and this LibTorch can run bf16_in_blocks().
 bool bf16_blocks_run();
-// Whether they are faster than MKL, whose kernels are for Intel's CPUs: twice as fast on an AMD
+// Whether the blocks are faster than MKL, which is tuned for Intel's CPUs: twice as fast on an AMD
 // EPYC (docs/results/cpu.md).
 bool bf16_blocks_are_fast();
 

@@ -19,7 +19,7 @@ extern "C" [[gnu::weak]] void cblas_gemm_bf16bf16f32(
 namespace abtrain::ops {
 namespace {
 
-// Where the elements of a matrix lie. Its rows or its columns are contiguous.
+// The layout of a matrix with contiguous rows or contiguous columns.
 struct Stored {
   bool transposed;
   std::int64_t row;  // elements from one row, or column if transposed, to the next

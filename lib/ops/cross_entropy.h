@@ -5,10 +5,9 @@
 //            log sum_j e^x_j - (1 - s) x_label - s mean_j x_j    (s: smoothing)
 //   gradient = weight d loss / d x; 0 in rows whose label does not count
 //
-// Without a label that counts, the loss is 0. A label that is neither a class
-// nor `ignored` makes the loss NaN. CPU and GPU give the same gradients, except
-// for the bits of a NaN. On CUDA, kernels are queued on this thread's current
-// stream, and nothing is read back.
+// If no label counts, the loss is 0. A label that is neither a class nor `ignored` makes the loss
+// NaN. CPU and GPU give the same gradients, except for the bits of a NaN. On CUDA, kernels are
+// queued on this thread's current stream, and nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -86,8 +86,8 @@ void gram_schmidt_on_gpu(const at::Tensor& flat, const std::vector<RowSet>& sets
   queue();
 }
 
-// Subtracts from the rows that are not done what lies in the span of those that are. A row of
-// which only rounding errors are left becomes zero.
+// Subtracts from the rows that are not done their projections on the done rows. A row that is left
+// with rounding errors only becomes zero.
 void project(const at::Tensor& flat, const RowSet& set) {
   const at::Tensor rows =
       flat.narrow(0, set.offset, set.rows * set.length).view({set.rows, set.length});
@@ -141,7 +141,7 @@ void gram_schmidt_in_panels(const at::Tensor& flat, const std::vector<RowSet>& s
     if (panels.empty()) {
       return;
     }
-    // The second time removes what rounding has left.
+    // The second pass removes the rounding errors of the first.
     for (int time = 0; time < (done == 0 ? 1 : 2); ++time) {
       for (const RowSet& panel : panels) {
         if (done > 0) {

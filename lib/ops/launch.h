@@ -10,7 +10,7 @@ namespace abtrain::ops {
 // Set by tests that emulate kernels on the host: they then work on tensors of the CPU.
 inline thread_local bool emulates_kernels = false;
 
-// Whether kernels do what is asked for on this device.
+// Whether ops on this device run as kernels.
 inline bool takes_kernels(c10::Device device) {
   return device.is_cuda() || emulates_kernels;
 }

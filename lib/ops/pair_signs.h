@@ -5,8 +5,7 @@
 // computed from inner products alone. With S as it is before the first row,
 //   <S_j, D_j> = <S, D_j> + sum over i < j of sign_i <D_i, D_j>.
 //
-// The coordinates of the rows may therefore be spread over workers, whose
-// products add up.
+// The coordinates of the rows may therefore be spread over workers: their products add up.
 #pragma once
 
 #include <ATen/core/Tensor.h>

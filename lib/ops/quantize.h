@@ -41,21 +41,19 @@ struct Coding {
 // finite.
 void block_norms(const at::Tensor& u, std::int64_t block, const at::Tensor& norms);
 
-// Writes the codes of u. With `residual`, subtracts from u what its codes stand
-// for. ranges (fp32, one per block): R of block_code.h. A block with a range
-// below 1e-25 contributes nothing and stays in u; one whose range is not finite
-// leaves 0. codes: uint8 per element (Byte), int32 per pair (Pair), uint8 per
-// pair (Nibble).
+// Writes the codes of u. With `residual`, subtracts the decoded values from u. ranges (fp32, one
+// per block): R of block_code.h. A block with a range below 1e-25 contributes nothing and stays in
+// u; a block with a range that is not finite leaves 0. codes: uint8 per element (Byte), int32 per
+// pair (Pair), uint8 per pair (Nibble).
 void quantize_blocks(
     const at::Tensor& u, const at::Tensor& ranges, const Coding& coding, bool residual,
     const at::Tensor& codes);
 
-// The sums of the codes of `members` workers, laid out as in quantize_blocks();
-// `zero` is the sum that stands for 0. With shards above 1 (Nibble only), the
-// codes are runs of whole units: run i starts at unit floor(units * i / shards)
-// and is followed by a tail of kTailBytes. dequantize_blocks() writes what the
-// sums stand for, divided by `members`; a block whose range is not finite becomes
-// NaN.
+// The sums of the codes of `members` workers, laid out as in quantize_blocks(); `zero` is the sum
+// that stands for 0. With shards above 1 (Nibble only), the codes are runs of whole units: run i
+// starts at unit floor(units * i / shards) and is followed by a tail of kTailBytes.
+// dequantize_blocks() writes the decoded sums divided by `members`; a block with a range that is
+// not finite becomes NaN.
 struct Sums {
   at::Tensor codes;
   float zero = 0;
@@ -65,9 +63,8 @@ struct Sums {
 void dequantize_blocks(
     const Sums& sums, const at::Tensor& ranges, const Coding& coding, const at::Tensor& out);
 
-// in: uint8, one shard of 4-bit codes (8 stands for 0) from each of `members`
-// (at most 4,096), one after another. out: their sums, clamped once to -7 .. 7,
-// as such codes, then the tail.
+// in: uint8, one shard of 4-bit codes (8 stands for 0) from each of `members` (at most 4,096), one
+// after another. out: their sums, clamped once to -7 .. 7 and stored as such codes, then the tail.
 void sum_codes(const at::Tensor& in, int members, const at::Tensor& out);
 
 // The controller of the scale. It reads the shards' tails in `codes` (laid out

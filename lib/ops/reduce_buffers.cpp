@@ -72,7 +72,7 @@ void reduce_rare(
     sum = op == ReduceOp::Max ? at::maximum(sum, next) : at::add(sum, next);
   }
   if (op == ReduceOp::Mean) {
-    // By a tensor: LibTorch multiplies by the inverse of a number.
+    // Divides by a tensor: for a plain number, LibTorch multiplies by its inverse.
     sum = at::div(sum, at::full({1}, static_cast<double>(in.size()), sum.options()));
   }
   for (const at::Tensor& buffer : out) {

@@ -11,10 +11,9 @@ namespace abtrain::ops {
 
 void scale_cast(const at::Tensor& in, float scale, const at::Tensor& out);
 
-// The form for GPUs, on any device: one kernel that multiplies in fp32 and
-// casts as it stores. That takes a scale with a dimension: one without would
-// not take part in LibTorch's type promotion, and 16-bit products would be
-// rounded, and overflow, before they are stored in fp32.
+// The form for GPUs; it works on any device. One kernel multiplies in fp32 and casts as it stores.
+// This takes a scale with a dimension: a scalar would not take part in LibTorch's type promotion,
+// so 16-bit products would be rounded, and overflow, before they are stored in fp32.
 void scale_cast_by_promotion(const at::Tensor& in, float scale, const at::Tensor& out);
 
 }  // namespace abtrain::ops

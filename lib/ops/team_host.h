@@ -15,7 +15,7 @@
 
 namespace abtrain::kernels {
 
-// kWhole: the block has all elements, which spares each unit a branch.
+// kWhole: the block is full, which saves each unit a branch.
 template <bool kWhole>
 class HostTeam {
  public:
@@ -98,9 +98,9 @@ class HostTeam {
     return kWhole ? kUnit : count - unit * kUnit;
   }
 
-  static constexpr int kCodeBytes = kUnit / 4;  // of a unit's two-bit codes
-  // Where the sixteen two-bit codes of a word begin: a table, so that the
-  // compiler vectorizes the shifts.
+  static constexpr int kCodeBytes = kUnit / 4;  // bytes of a unit's two-bit codes
+  // The bits at which a word's sixteen two-bit codes begin; a table, so that the compiler
+  // vectorizes the shifts.
   static constexpr int kSixteen = 16;
   static constexpr std::array<int, kSixteen> kShift = [] {
     std::array<int, kSixteen> shift{};
@@ -129,8 +129,8 @@ void work_on_host(const Job& job) {
 
 namespace abtrain::ops {
 
-// Does the job on a GPU or on the host: in the host form that the job's header
-// declares, or else by the body that both have in common.
+// Does the job on a GPU or on the host. On the host, it uses the host form that the job's header
+// declares, or else the body shared with the GPU.
 template <class Job>
 void dispatch(
     const char* op, const Job& job, c10::Device device, int (*on_gpu)(const Job&, void* stream)) {

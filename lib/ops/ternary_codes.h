@@ -2,12 +2,12 @@
 // twobit (MXNet's 2-bit compression), hylo (its linear layers), threshold and ternary.
 // kernels/codes/ternary_codes.h has the codes.
 //
-// Either all workers know the levels: sums of codes are integers then, and a worker can serve a
-// share of the blocks. Or each worker has its own, which travel with its codes in a record.
+// Either all workers know the levels: sums of codes are then integers, and each worker can serve a
+// share of the blocks. Or each worker has its own levels and sends them with its codes in a record.
 //
-// An element that is not finite makes its mean NaN in two-bit codes that are not packed. Elsewhere
-// its tensor's level must show it, as one does that is computed from the elements, and the cut or
-// chance with it: a NaN is above no cut.
+// In two-bit codes that are not packed, an element that is not finite makes its mean NaN. In the
+// other forms its tensor's level must show it, as a level computed from the elements does, and so
+// must the cut or chance: a NaN is above no cut.
 //
 // Wires are flat, codes uint8, sums int32. Levels and cuts are fp32, one per tensor, on u's device.
 // CPU and GPU give the same bits, sums included. On CUDA the kernels are queued on this thread's
@@ -50,8 +50,9 @@ inline std::int64_t record_bytes(std::int64_t tensors, std::int64_t codes) {
   return 4 * tensors + kernels::packed_bytes(codes);
 }
 
-// The tensors of a buffer, and how their codes follow one another: each tensor's fill groups of 32,
-// or, packed, there are as many codes as elements, and a byte may hold those of several tensors.
+// The tensors of a buffer and the layout of their codes. Each tensor's codes fill whole groups of
+// 32. If packed, there is one code per element instead, and a byte may hold codes of several
+// tensors.
 class TernaryTable {
  public:
   TernaryTable() = default;
@@ -64,8 +65,8 @@ class TernaryTable {
   const CodeBlocks& blocks() const {
     return blocks_;
   }
-  // As the device reads them. Packed, a block is kernels::kBlock elements, whichever tensors they
-  // belong to.
+  // The table as the device reads it. If packed, a block is kernels::kBlock elements, whichever
+  // tensors they belong to.
   kernels::TernaryBlocks on(c10::Device device);
 
  private:
@@ -73,12 +74,13 @@ class TernaryTable {
   DeviceTable<kernels::CodeBlock> windows_;  // if packed
 };
 
-// The cuts that send what is at least these thresholds (0 or more).
+// The cuts that send magnitudes of at least these thresholds (0 or more).
 at::Tensor cuts_at(const at::Tensor& thresholds);
 
 struct TernaryRule {
-  // An element is sent if its magnitude is above its tensor's cut (0 or more); without cuts, with
-  // probability |u| / level (to 2^-24), by a random word per element: only of a packed table.
+  // An element is sent if its magnitude is above its tensor's cut (0 or more). Without cuts, which
+  // requires a packed table, it is sent with probability |u| / level (to 2^-24), by one random word
+  // per element.
   at::Tensor cuts = {};
   kernels::RandomStream random = {};
   bool keeps_rest = false;  // whether u becomes what was not sent
@@ -91,13 +93,13 @@ void encode_ternary(
 void pack_sums(
     const at::Tensor& in, int workers, CodeBlocks& blocks, CodeBlocks::Range part,
     const at::Tensor& wire);
-// The mean (fp32) over the workers, which share the levels: of their two-bit codes (one worker
-// after another), of all their sums (from pack_sums), or of the sums of their byte codes (at most
-// 127 workers).
+// The mean (fp32) over workers that share the levels. `in` has their two-bit codes (one worker
+// after another), all their sums (from pack_sums), or the sums of their byte codes (at most 127
+// workers).
 void average_codes(
     const at::Tensor& in, CodeWire wire, int workers, TernaryTable& table, const at::Tensor& levels,
     const at::Tensor& estimate);
-// The mean of n workers' records (uint8, one after another), whose values are added in rank order.
+// The mean of n workers' records (uint8, one after another), added in rank order.
 void average_records(
     const at::Tensor& in, int workers, TernaryTable& table, const at::Tensor& estimate);
 

@@ -10,7 +10,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// Elements that Sparse sends of a chunk.
+// The number of elements of a chunk that Sparse sends.
 int sent_of(double density, std::int64_t count) {
   constexpr std::int64_t kGroup = kernels::kGroupNumbers;
   const auto wanted = static_cast<std::int64_t>(std::ceil(density * static_cast<double>(count)));

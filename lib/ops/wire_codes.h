@@ -8,8 +8,8 @@
 //   Int2                2.125  -3, -1, 1 or 3 scales                 0.117
 //   Sparse       14 d + 0.008  0, or for the largest: +-2 levels      0.88
 //
-// The residual is the share of the sum of squares that remains of a Gaussian u;
-// of Sparse with the density d = 1/64, which takes 0.227 bits per parameter.
+// The residual is the share of the sum of squares that remains of a Gaussian u. The value for
+// Sparse is at the density d = 1/64, which takes 0.227 bits per parameter.
 //
 // Int8 and Int4 round to the nearest multiple of the scale, 0 included, so no
 // element's error exceeds its magnitude. Int2 (threshold of Max, "Quantizing
@@ -19,17 +19,15 @@
 // feedback keeps the residual bounded (Karimireddy et al., "Error feedback
 // fixes SignSGD and other gradient compression schemes", 2019).
 //
-// Sparse is the chunk-wise top-k with 2 bits of SparseLoCo (Sarfi et al., 2025,
-// arXiv 2508.15706): of each chunk the largest magnitudes, those with lower
-// indices first among equal ones, each as an index, a sign and one of two
-// levels. The levels are the mean of the magnitudes up to their common mean and
-// the mean of those above it. (Levels of 1 and 3 scales suit a Gaussian, but
-// not its tails: they would leave 17 % of what is sent, these leave 0.4 %.)
+// Sparse is the chunk-wise top-k with 2 bits of SparseLoCo (Sarfi et al., 2025, arXiv 2508.15706).
+// It sends the largest magnitudes of each chunk (lower indices first among equal ones), each as an
+// index, a sign and one of two levels. The levels are the mean of the magnitudes up to their common
+// mean and the mean of those above it. (Levels of 1 and 3 scales suit a Gaussian, but not its
+// tails: they would leave 17 % of what is sent, these leave 0.4 %.)
 //
-// A chunk of zeros decodes to zeros, and so does one whose scale is below
-// 2^-126. A NaN or an infinity makes its whole chunk NaN; in Sparse, all that
-// is sent of the chunk. CPU and GPU give the same bits, whatever the number of
-// threads: sums use the lanes of kernels/blocks/chunk_norm.h. On CUDA the
+// A chunk of zeros, or with a scale below 2^-126, decodes to zeros. A NaN or an infinity makes its
+// whole chunk NaN; in Sparse, all that is sent of the chunk. CPU and GPU give the same bits,
+// whatever the number of threads: sums use the lanes of kernels/blocks/chunk_norm.h. On CUDA the
 // kernels are queued on this thread's current stream, and nothing is read back.
 #pragma once
 
@@ -55,14 +53,13 @@ struct WireFormat {
 // Bytes of the record of `numel` elements: 0 for none, else a multiple of 4.
 std::int64_t wire_bytes(const WireFormat& format, std::int64_t numel);
 
-// Writes the record of u (flat fp32) and subtracts from u what the record
-// stands for. record: flat uint8, at least wire_bytes(); begins at a multiple
-// of 4 bytes, as records do that follow one another in a buffer.
+// Writes the record of u (flat fp32) and subtracts the decoded record from u. record: flat uint8,
+// at least wire_bytes(); it must begin at a multiple of 4 bytes, as consecutive records in a buffer
+// do.
 void encode_wire(const at::Tensor& u, const WireFormat& format, const at::Tensor& record);
 
-// out (flat fp32) += factor times what the record stands for, rounded once;
-// without `add` the product overwrites out. The mean of n records is thus their
-// sum in rank order with the factor 1 / n.
+// out (flat fp32) += factor times the decoded record, rounded once; without `add` the product
+// overwrites out. The mean of n records is thus their sum in rank order with the factor 1 / n.
 void decode_wire(
     const at::Tensor& record, const WireFormat& format, float factor, bool add,
     const at::Tensor& out);

@@ -1,8 +1,7 @@
-// QCMD and QRDA Adagrad (Xu et al., arXiv 2208.05631; the steps are those of
-// Duchi et al. 2011). ops/adagrad.h has the formulas. The gradient is whatever
-// the reducer has made of the workers' gradients. The l1 term applies to the
-// weights; parameters that do not decay (biases, norms) have none, unless
-// `decay_all` is set. These optimizers have no weight decay.
+// QCMD and QRDA Adagrad (Xu et al., arXiv 2208.05631; the steps are those of Duchi et al. 2011).
+// ops/adagrad.h has the formulas. The gradient is the reducer's result from the workers' gradients.
+// The l1 term applies to the weights; parameters that do not decay (biases, norms) have no l1 term
+// unless `decay_all` is set. These optimizers have no weight decay.
 #include "ops/adagrad.h"
 
 #include <ATen/core/grad_mode.h>
@@ -16,8 +15,8 @@ namespace {
 
 class Adagrad : public Optimizer {
  public:
-  // Moments: the sums of squares; of dual averaging also the sums of gradients
-  // and, if it is centered, the first weights.
+  // Moments: the sums of squared gradients; with dual averaging also the sums of gradients and, if
+  // it is centered, the first weights.
   explicit Adagrad(const OptimizerOptions& options)
       : Optimizer(
             options, std::vector(
@@ -45,7 +44,7 @@ class Adagrad : public Optimizer {
   }
 
  private:
-  // All blocks that one optimizer gets have the same layout: nothing factors their weights.
+  // All blocks that one optimizer gets have the same layout, because nothing factors their weights.
   void lay_out(const ParameterBlock& block) {
     std::vector<ops::CodeBlocks::Tensor> tensors;
     std::vector<float> l1;
@@ -59,7 +58,7 @@ class Adagrad : public Optimizer {
   }
 
   ops::CodeBlocks blocks_;
-  at::Tensor l1_;  // of each parameter
+  at::Tensor l1_;  // one per parameter
 };
 
 }  // namespace

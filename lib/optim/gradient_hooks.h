@@ -1,4 +1,4 @@
-// Reports, while a backward pass runs, which parameters' gradients are final.
+// Reports which parameters' gradients are final while a backward pass runs.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,9 @@ namespace abtrain::optim {
 
 class GradientHooks {
  public:
-  // Calls ready(i) once a backward pass has added the whole gradient of
-  // parameter i of the block, on the thread that computes it. If ready()
-  // throws, the backward pass throws the same. Valid as long as the block's
-  // tensors stay the same; the hooks are removed with this object.
+  // Calls ready(i) once a backward pass has added the whole gradient of the block's parameter i, on
+  // the thread that computes it. If ready() throws, the backward pass throws the same. Valid as
+  // long as the block's tensors stay the same; the destructor removes the hooks.
   GradientHooks(const ParameterBlock& block, std::function<void(std::size_t)> ready);
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;

@@ -1,6 +1,5 @@
-// Muon (Jordan et al. 2024): the momentum of each matrix is orthogonalized
-// before it becomes a step; all other parameters take AdamW's steps. The formulas
-// stand in docs/methods/muon.md.
+// Muon (Jordan et al. 2024): orthogonalizes the momentum of each matrix before taking it as a step;
+// all other parameters take AdamW's steps. The formulas are in docs/methods/muon.md.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_add.h>
@@ -22,11 +21,11 @@
 namespace abtrain::optim {
 namespace {
 
-// A matrix, or a convolution as its matrix: outputs x (inputs x kernel); one of
-// those that stand one below the other in a parameter.
+// A matrix, or a convolution as a matrix: outputs x (inputs x kernel). A parameter may be several
+// such matrices, stacked vertically.
 struct Shape {
   std::int64_t rows, columns;
-  bool transposed;  // in memory columns are contiguous, not rows
+  bool transposed;  // columns are contiguous in memory, not rows
   bool is_block;
   auto operator<=>(const Shape&) const = default;
 };
@@ -44,20 +43,21 @@ Shape shape_of(const ParameterRef& parameter) {
   return {rows / parameter.matrices, columns, !by_rows, parameter.matrices > 1};
 }
 
-// The matrix or its transpose, as it lies in memory: row-major. A channels-last
-// convolution has its columns in another order, which is the same in all rows;
-// neither this nor a transposition changes what is computed here.
+// The matrix or its transpose, as it lies in memory: row-major. A channels-last convolution has its
+// columns in another order, the same in all rows. Neither this nor a transposition changes the
+// result.
 at::Tensor stored(const at::Tensor& flat, const Shape& shape) {
   return shape.transposed ? flat.view({shape.columns, shape.rows})
                           : flat.view({shape.rows, shape.columns});
 }
 
-// Blocks of a grid of at most so many elements are faster all together on the CPU, too.
+// On the CPU too, computing all blocks of a grid together is faster if they have at most this many
+// elements.
 constexpr std::int64_t kSmall = 1 << 14;
 
 class Muon : public Optimizer {
  public:
-  // The momentum and nothing, or AdamW's two.
+  // Moments: the momentum and an unused buffer, or AdamW's two.
   explicit Muon(const OptimizerOptions& options)
       : Optimizer(options, {MomentKind::Gradients, MomentKind::Other}),
         newton_schulz_(options.ns_steps) {}
@@ -79,7 +79,7 @@ class Muon : public Optimizer {
   }
 
  private:
-  // Each gradient becomes the step of its matrix, then each value takes it.
+  // Turns each matrix's gradient into its step, then applies the step to the values.
   void step_matrices(
       const Slice& slice, const std::vector<ParameterRef>& parameters, const at::Tensor& rate,
       const at::Tensor& divisor) {

@@ -22,16 +22,15 @@ constexpr double kA = 3.4445;
 constexpr double kB = -4.7750;
 constexpr double kC = 2.0315;
 constexpr double kEps = 1e-7;
-// Elements of a batch: enough to fill a GPU, few enough that scratch stays
-// small.
+// Elements of a batch: enough to fill a GPU, but few enough to keep scratch memory small.
 constexpr std::int64_t kBatchNumel = std::int64_t{1} << 24;
 
-// On the CPU, a symmetric product of this side or more is computed on and above
-// the diagonal only, in four rows of blocks, and mirrored.
+// On the CPU, a symmetric product of this side or more is computed only on and above the diagonal,
+// in four rows of blocks, and then mirrored.
 constexpr std::int64_t kMirroredSide = 512;
 
-// out = beta base + alpha a b, of matrices or of batches. With beta = 0 nothing
-// is read from base. Factors in bf16 may have a matrix in fp32 as out and base.
+// out = beta base + alpha a b, for matrices or batches of them. If beta is 0, base is not read. If
+// a and b are bf16, out and base may be an fp32 matrix.
 void add_product(
     at::Tensor out, const at::Tensor& base, double beta, const at::Tensor& a, const at::Tensor& b,
     double alpha) {
@@ -44,7 +43,7 @@ void add_product(
   }
 }
 
-// The same where out and base are symmetric.
+// The same, for symmetric out and base.
 void add_symmetric(
     const at::Tensor& out, const at::Tensor& base, double beta, const at::Tensor& a,
     const at::Tensor& b, double alpha) {
@@ -66,16 +65,15 @@ void add_symmetric(
   }
 }
 
-// The Frobenius norms, at least kEps: ... x 1 x 1, in fp32. A sum of the rows'
-// norms keeps more digits than one long sum.
+// The Frobenius norms, at least kEps: ... x 1 x 1, in fp32. Summing by rows first keeps more digits
+// than one long sum.
 at::Tensor norms_of(const at::Tensor& x) {
   const at::Tensor rows = at::linalg_vector_norm(x, 2, at::IntArrayRef{-1}, false, at::kFloat);
   return at::linalg_vector_norm(rows, 2, at::IntArrayRef{-1}, true).clamp_min_(kEps).unsqueeze_(-1);
 }
 
-// All steps on `x`, in turn from `x` to `other` and back; returns the one of
-// them that holds the result. The Gram matrix is that of the short side:
-// X p(X^T X) = p(X X^T) X.
+// Takes all steps on `x`, alternately from `x` to `other` and back; returns whichever holds the
+// result. Uses the Gram matrix of the short side: X p(X^T X) = p(X X^T) X.
 at::Tensor iterate(
     at::Tensor x, at::Tensor other, const at::Tensor& gram, const at::Tensor& polynomial,
     std::int64_t steps, double scale) {
@@ -91,10 +89,9 @@ at::Tensor iterate(
   return x;
 }
 
-// The same steps on the Gram matrix R of the short side. Each step multiplies X
-// by Z = a + b R + c R^2, which turns R into Z R Z; X itself is needed only for
-// the first R and at the end. In fp32 what R loses by rounding is no more than
-// what the products of iterate() lose; in bf16 it would be.
+// Takes the same steps on the Gram matrix R of the short side. Each step multiplies X by Z = a + b
+// R + c R^2, which turns R into Z R Z; X itself is needed only for the first R and at the end. In
+// fp32, rounding R loses no more than the products of iterate() do; in bf16 it would lose more.
 void iterate_on_gram(
     const at::Tensor& x, at::Tensor result, std::array<at::Tensor, 4> squares, std::int64_t steps,
     double scale) {
@@ -137,8 +134,7 @@ void NewtonSchulz::apply(
   }
 }
 
-// Each step changes the matrix in place. The Gram matrix is that of the short
-// side.
+// Each step changes the matrix in place. Uses the Gram matrix of the short side.
 void NewtonSchulz::in_bf16(const std::vector<at::Tensor>& matrices, double scale) const {
   const at::Tensor& first = matrices.front();
   const std::int64_t side = std::min(first.size(0), first.size(1));
@@ -160,7 +156,7 @@ void NewtonSchulz::in_bf16(const std::vector<at::Tensor>& matrices, double scale
 void NewtonSchulz::one_by_one(const std::vector<at::Tensor>& matrices, double scale) const {
   const at::Tensor& first = matrices.front();
   const std::int64_t side = std::min(first.size(0), first.size(1));
-  // Multiplications: 4 side * numel + 34 side^3, against 20 and 10 of them.
+  // Flops: 4 side * numel + 34 side^3 on the Gram matrix, otherwise 20 side * numel + 10 side^3.
   const bool on_gram = 2 * first.numel() > 3 * side * side;
   const at::TensorOptions options = first.options().requires_grad(false);
   const auto square = [&] { return at::empty({side, side}, options); };

@@ -28,11 +28,11 @@ struct OptimizerOptions {
   double eps = 1e-8;
   double momentum = 0.9;
   std::optional<bool> nesterov = {};  // nullopt: true for muon, false for sgd
-  // muon: what a matrix's orthogonalized momentum is multiplied by
+  // muon: scale factor of a matrix's orthogonalized momentum
   MuonScale scale = MuonScale::MatchRms;
-  // muon: which matrices it trains; the others take AdamW's steps
+  // muon: which matrices it trains; AdamW trains the others
   MuonMatrices matrices = MuonMatrices::All;
-  double other_lr = 1e-3;  // muon: the rate of AdamW's steps, as lr
+  double other_lr = 1e-3;     // muon: like lr, for AdamW's steps
   std::int64_t ns_steps = 5;  // muon: Newton-Schulz steps (optim/newton_schulz.h)
   // adagrad: weight of the term l1 |x|, which makes weights x sparse
   double l1 = 0;
@@ -51,7 +51,7 @@ struct ScheduleOptions {
   std::vector<double> milestones = {0.5, 0.75};  // step: fractions of the run
 };
 
-// As a configuration writes it.
+// The name as a configuration writes it.
 std::string name_of(ScheduleName name);
 
 // The table of the options' keys, ranges and help texts (base/options.h).

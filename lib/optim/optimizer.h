@@ -11,15 +11,14 @@
 
 namespace abtrain::optim {
 
-// The learning rates of a step, where a device reads them: scalars in its
-// memory, so that a captured step (device/graph.h) uses the current rates
-// whenever it is replayed. On the CPU they are fp64, on a GPU fp32, as its
-// kernels expect.
+// The learning rates of a step, as scalars in device memory, so that a captured step
+// (device/graph.h) uses the current rates whenever it is replayed. They are fp64 on the CPU and
+// fp32 on a GPU, as its kernels expect.
 class Rates {
  public:
   explicit Rates(c10::Device device);
-  // Sets the rate of dense parameters to `lr` and that of factors to
-  // `factor_scale * lr`. Queued on this thread's stream; nothing waits.
+  // Sets the rate of dense parameters to `lr` and the rate of factors to `factor_scale * lr`.
+  // Queued on this thread's stream; the host does not wait.
   void set(double lr, double factor_scale);
   const at::Tensor& of(const Slice& slice) const {
     return slice.is_factor ? factors_ : dense_;
@@ -32,16 +31,16 @@ class Rates {
   at::Tensor dense_, factors_;
 };
 
-// What a flat state buffer holds.
+// The contents of a flat state buffer.
 enum class MomentKind {
   Gradients,         // a weighted sum of gradients
-  SquaredGradients,  // the same of their squares
+  SquaredGradients,  // a weighted sum of squared gradients
   Other,
 };
 
 class Optimizer {
  public:
-  // moments: what each flat state buffer of a block holds of a factor.
+  // moments: for each flat state buffer of a block, what it holds for a factor.
   Optimizer(const OptimizerOptions& options, std::vector<MomentKind> moments)
       : options_(options), moments_(std::move(moments)) {}
   virtual ~Optimizer() = default;
@@ -51,13 +50,12 @@ class Optimizer {
   MomentKind moment_kind(int k) const {
     return moments_[static_cast<std::size_t>(k)];
   }
-  // What the products of all later steps take their factors in, where an optimizer has any: kFloat
-  // or kBFloat16.
+  // Sets the dtype of the operands in the products of all later steps, if the optimizer has any:
+  // kFloat or kBFloat16.
   virtual void compute_in(at::ScalarType) {}
-  // One step from block.gradients(). `divisor` (a defined scalar tensor, or
-  // undefined for 1) divides the gradients in the same pass, so that clipping
-  // needs none of its own. What the gradients hold afterwards is unspecified.
-  // The host does not wait.
+  // Takes one step from block.gradients(). `divisor`, a scalar tensor, divides the gradients in the
+  // same pass, so that clipping needs no pass of its own; undefined means 1. Afterwards the
+  // gradients' values are unspecified. The host does not wait.
   virtual void step(ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) = 0;
 
  protected:
@@ -67,8 +65,8 @@ class Optimizer {
   std::vector<MomentKind> moments_;
 };
 
-// The optimizer of this name (optim/optimizer_kind.h). Throws Error(Config) for
-// an unknown name.
+// Makes the optimizer of this name (optim/optimizer_kind.h). Throws Error(Config) for an unknown
+// name.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
 
 // Global-norm clipping by the rule of torch.nn.utils.clip_grad_norm_.
@@ -76,11 +74,10 @@ struct Clip {
   at::Tensor norm;     // of all gradients; a scalar on their device
   at::Tensor divisor;  // max(1, (norm + 1e-6) / limit); undefined: 1
 };
-// If `limit` is 0, nothing is clipped and the divisor is undefined. Otherwise,
-// on the CPU, where the host knows the norm at once, the divisor is defined
-// only if the norm is above `limit`. On a GPU, and if `fixed` is set because a
-// captured step must run the same operators whatever the norm, it is always
-// defined.
+// If `limit` is 0, nothing is clipped and the divisor is undefined. Otherwise, on the CPU, where
+// the host knows the norm at once, the divisor is defined only if the norm exceeds `limit`. On a
+// GPU it is always defined, and so it is if `fixed` is set, because a captured step must run the
+// same operators whatever the norm.
 Clip clip(const at::Tensor& flat_gradients, double limit, bool fixed = false);
 
 }  // namespace abtrain::optim

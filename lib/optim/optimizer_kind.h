@@ -1,6 +1,6 @@
-// The optimizers by name: how each one is made, and what the rest of a run has
-// to know of it. To add one, write a class on Optimizer in a file of its own,
-// with its OptimizerKind, and add that to the list in optimizer_kind.cpp.
+// The optimizers by name: how each is made, and what the rest of a run must know about it. To add
+// one, derive a class from Optimizer in a file of its own, with an OptimizerKind, and add that to
+// the list in optimizer_kind.cpp.
 #pragma once
 
 #include <memory>
@@ -18,24 +18,23 @@ namespace abtrain::optim {
 enum class Penalty {
   None,
   Squares,    // weight_decay / 2 times the sum of all x^2
-  Magnitudes  // l1 times the sum of all |x|, which makes weights 0
+  Magnitudes  // l1 times the sum of all |x|, which drives weights to 0
 };
 
 struct OptimizerKind {
   const char* name;
   std::unique_ptr<Optimizer> (*make)(const OptimizerOptions& options);
   Penalty penalty = Penalty::None;
-  // Its sums of gradients assume that nothing else changes the weights.
+  // The optimizer's sums of gradients assume that nothing else changes the weights.
   bool owns_weights = false;
-  // The weights are a starting point minus the scaled sum of all gradients times
-  // the current rate (ops/adagrad.h), so a rate that falls to 0 would take them
-  // back to the start.
+  // The weights are a starting point minus the scaled sum of all gradients times the current rate
+  // (ops/adagrad.h), so a rate that falls to 0 would return them to the start.
   bool dual_averaging = false;
-  // Conflicts among its own keys; null: there are none.
+  // Conflicts among the optimizer's own keys; null: there are none.
   Conflicts (*check)(const OptimizerOptions& options) = nullptr;
 };
 
-// Makes an O, for OptimizerKind::make.
+// Makes an optimizer of class O, for OptimizerKind::make.
 template <class O>
 std::unique_ptr<Optimizer> make(const OptimizerOptions& options) {
   return std::make_unique<O>(options);
@@ -51,11 +50,10 @@ const OptimizerKind& kind_of(const OptimizerOptions& options);
 // Whether weights can become exactly 0.
 bool makes_sparse(const OptimizerOptions& options);
 
-// OptimizerKind::check of those with a momentum.
+// The OptimizerKind::check of optimizers with momentum.
 Conflicts check_nesterov(const OptimizerOptions& options);
 
-// Conflicts of the sections `optimizer:` and `schedule:` in a run of this
-// length.
+// Conflicts of the sections `optimizer:` and `schedule:`, for a run of this length.
 Conflicts check(
     const OptimizerOptions& options, const ScheduleOptions& schedule, const StatedLength& length);
 

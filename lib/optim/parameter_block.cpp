@@ -21,7 +21,7 @@ at::Tensor view_of(
   return view;
 }
 
-// Whether a tensor of these strides fills its memory without gaps or overlaps.
+// Whether a tensor of these sizes and strides fills its memory without gaps or overlaps.
 bool fill_memory(at::IntArrayRef sizes, at::IntArrayRef strides) {
   if (strides.size() != sizes.size() ||
       std::ranges::any_of(strides, [](std::int64_t stride) { return stride < 0; })) {
@@ -70,7 +70,7 @@ ParameterBlock::ParameterBlock(std::vector<ParameterRef> parameters, bool traine
   if (!trained) {
     return;
   }
-  // Allocated only now that the tensors' old memory is free.
+  // Allocated only here, after the tensors' old memory has been freed.
   gradients_ = at::zeros({total}, options);
   moments_ = at::zeros({moments * total}, options);
   steps_ = at::zeros({std::ssize(parameters_)}, options);

@@ -1,6 +1,6 @@
-// Parameters that are trained, averaged and sent together. Their values,
-// gradients and optimizer moments lie in flat fp32 buffers, so that a
-// collective takes one call and an optimizer step one fused pass.
+// Parameters that are trained, averaged and sent together. Their values, gradients and optimizer
+// moments lie in flat fp32 buffers, so that a collective is one call and an optimizer step one
+// fused pass.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,41 +21,39 @@ struct ParameterRef {
   bool decays = true;             // weight decay applies
   bool is_factor = false;         // method.factor_lr_scale applies
   int position = 0;               // in the order of the forward pass
-  std::int64_t matrices = 1;      // that stand one below the other in it
-  bool halves_decay = false;      // the other factor of its product takes the other half
+  std::int64_t matrices = 1;      // number of matrices stacked vertically in it
+  bool halves_decay = false;      // its product's other factor takes half
 };
 
-// Parameters of a block that are trained alike, in the form that fused kernels
-// expect: flat views, one per parameter in each list. They are flat because the
-// kernels would copy gradients that are not row-major.
+// Parameters of a block that are trained alike, in the form that fused kernels expect: lists of
+// flat views, one per parameter. They are flat because the kernels would copy gradients that are
+// not row-major.
 struct Slice {
   bool decays = true;
   bool is_factor = false;
   bool is_matrix = false;                 // or a convolution
   bool halves_decay = false;
-  std::vector<std::size_t> indices = {};  // in the block
+  std::vector<std::size_t> indices = {};  // positions in the block
   std::vector<at::Tensor> values = {}, gradients = {}, steps = {};
   std::vector<std::vector<at::Tensor>> moments = {};
 
-  // Weight decay of these parameters.
+  // The weight decay of these parameters.
   double decay(const OptimizerOptions& options) const;
 };
 
 class ParameterBlock {
  public:
   ParameterBlock() = default;
-  // Packs the tensors, in order, and rebinds them to views. If `trained`, they
-  // get gradients and `moments` flat buffers of optimizer state (all zeros,
-  // step counts 0).
+  // Packs the tensors, in order, and rebinds them to views. If `trained` is set, they get gradients
+  // and `moments` flat buffers of optimizer state (all zeros, step counts 0).
   ParameterBlock(std::vector<ParameterRef> parameters, bool trained, int moments);
 
   const std::vector<ParameterRef>& parameters() const {
     return parameters_;
   }
-  // The place of the parameter of this name, which must be there.
+  // The index of the parameter with this name. It must exist.
   std::size_t index_of(const std::string& name) const;
-  // First element of a parameter in the flat buffers; index == count gives the
-  // end.
+  // The offset of a parameter's first element in the flat buffers; index == count gives the end.
   std::int64_t offset(std::size_t index) const {
     return offsets_[index];
   }
@@ -77,7 +75,7 @@ class ParameterBlock {
     return static_cast<int>(all_.moments.size());
   }
 
-  // A buffer of moments as flat views, one per parameter.
+  // One moment buffer as flat views, one per parameter.
   const std::vector<at::Tensor>& moment_views(int which) const {
     return all_.moments[static_cast<std::size_t>(which)];
   }
@@ -86,38 +84,37 @@ class ParameterBlock {
   const std::vector<at::Tensor>& steps() const {
     return all_.steps;
   }
-  // The same as one tensor.
+  // The same, as one tensor.
   at::Tensor& step_counts() {
     return steps_;
   }
 
-  // The block in slices; none if it is not trained.
+  // The block's slices; none if it is not trained.
   const std::vector<Slice>& slices() const {
     return slices_;
   }
 
-  // Backward passes add to the flat gradients in place: zero them before the
-  // first backward pass of a step.
+  // Backward passes add to the flat gradients in place, so zero them before the first backward pass
+  // of a step.
   void zero_gradients();
   // Frees the gradients' memory; no backward pass may follow.
   void drop_gradients();
 
-  // Takes over the moments and step counts of parameters of the same name and
-  // element count, whose strides must be the same too. Factors keep their
-  // zeros, because their basis is new.
+  // Copies the moments and step counts of parameters with the same name and element count; their
+  // strides must agree too. Factors keep their zeros, because their basis is new.
   void adopt(const ParameterBlock& old);
-  // Saves or loads the values, moments, step counts and memory layout of each
-  // parameter. Load into a block of the same parameters.
+  // Saves or loads the values, moments, step counts and memory layout of each parameter. Load into
+  // a block of the same parameters.
   void archive(state::Archive& archive, const std::string& prefix, state::Owner owner);
 
  private:
-  // Adds a parameter, whose views are made, to the slice of those that are trained like it.
+  // Adds a parameter, once its views exist, to the slice of parameters that are trained like it.
   void add_to_slice(std::size_t i);
   void lay_out(std::size_t index, const std::vector<std::int64_t>& strides);
 
   std::vector<ParameterRef> parameters_;
   std::vector<std::int64_t> offsets_;
-  std::vector<std::vector<std::int64_t>> strides_;  // of each parameter
+  std::vector<std::vector<std::int64_t>> strides_;  // one list per parameter
   at::Tensor values_, gradients_, moments_;
   at::Tensor steps_;  // one per parameter
   Slice all_;         // of all parameters

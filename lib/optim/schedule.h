@@ -1,4 +1,4 @@
-// Learning rate as a function of the step.
+// The learning rate as a function of the step.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// A worker's part in an order that is derived from gradients: it watches the
-// gradients of the units in the order of the epoch and produces the next
-// epoch's order.
+// A worker's part in an order derived from gradients: it watches the units' gradients in the
+// epoch's order and produces the next epoch's order.
 //
 // - `grab` (Lu et al., arXiv 2205.10733, algorithm 4): from each unit's
 //   gradient g the mean of the previous epoch is subtracted: d = g - mean. If
@@ -11,9 +10,8 @@
 // - `cd-grab`: PairBalance with one sum S for all workers whose gradients are
 //   averaged in a step (orders/coordination.h).
 //
-// S is 0 when an epoch begins and when a different set of parameters is
-// trained. In the latter case a unit that waits for its neighbor is dropped,
-// and the pair keeps its order.
+// S restarts at 0 with each epoch and whenever the set of trained parameters changes. Such a change
+// also drops a unit that waits for its neighbor; the pair keeps its order.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,46 +30,43 @@
 
 namespace abtrain::orders {
 
-// Memory that a worker keeps for the order, as a multiple of the trained
-// parameters' element count, in a group of `workers`. `batch`: examples per
-// step; 0 if units come one at a time.
+// Memory that a worker keeps for the order, as a multiple of the trained parameters' element count,
+// in a group of `workers` workers. `batch`: examples per step; 0 if units come one at a time.
 double order_copies(const OrderOptions& options, std::int64_t batch, int workers);
 
 class Balancer {
  public:
-  // `batch`: number of examples whose gradients arrive together; 0 if the
-  // gradients of single units arrive, by see() and step(). `order` must outlive
-  // this object.
+  // `batch`: number of examples whose gradients arrive together; 0 if single units' gradients
+  // arrive, by see() and step(). `order` must outlive this object.
   Balancer(const OrderOptions& options, std::int64_t batch, data::PublishedOrder& order);
 
   bool takes_examples() const {
     return batch_ > 0;
   }
 
-  // Starts an epoch in the units' own order, from unit `place` on. The units
-  // before it are not seen and keep their order.
+  // Starts an epoch in the units' own order, at unit `place`. Earlier units are not seen and keep
+  // their order.
   void start(std::int64_t epoch, std::int64_t place);
   bool is_at(std::int64_t epoch, std::int64_t place) const {
     return epoch_ == epoch && place_ == place;
   }
-  // Sets what follows until the next bind(): gradients of `numel` parameters,
-  // averaged by the workers of `group` (null: no group). Collective over the
-  // group that was bound before.
+  // Until the next bind(), gradients have `numel` elements and are averaged over `group` (null: no
+  // group). Collective over the previously bound group.
   void bind(std::int64_t numel, c10::Device device, comm::Communicator* group);
 
   // The elements begin .. begin + count - 1 of the next unit's gradient are
   // final (`gradients` is the whole flat gradient) and will be overwritten. May
   // be called on any thread, one call at a time.
   void see(const at::Tensor& gradients, std::int64_t begin, std::int64_t count);
-  // Ends the unit. If see() was not called for it, the whole gradient is taken
-  // now. Collective over the group.
+  // Ends the unit. If see() was not called for it, takes the whole gradient now. Collective over
+  // the group.
   void step(const at::Tensor& gradients);
   // Takes the next `batch` units. Collective over the group.
   void step(const nn::UnitGradients& units);
 
   // Finishes everything in flight. Collective over the group.
   void settle();
-  // Call after bind(), and to save also after settle().
+  // Call it after bind(); to save, also after settle().
   void archive(state::Archive& archive);
 
   // For tests: called with all workers' signs before they are used.
@@ -103,7 +98,7 @@ class Balancer {
   // Used for the examples of a worker that decides alone:
   ProductTriangle packer_;
   // grab:
-  at::Tensor mean_;           // gradient of the last epoch; initially zeros
+  at::Tensor mean_;           // mean gradient of the last epoch; initially zeros
   at::Tensor total_;          // sum of this epoch's gradients so far
   std::int64_t counted_ = 0;  // number of gradients in total_
 };

@@ -1,19 +1,17 @@
-// The order server of CD-GraB (Cooper et al., arXiv 2302.00845, algorithm 2),
-// distributed: the workers of a group decide on the signs of all their gradient
-// differences, worker after worker and pair after pair, and each holds only its
-// share of the coordinates of the running sum S.
+// The order server of CD-GraB (Cooper et al., arXiv 2302.00845, algorithm 2), distributed: the
+// workers of a group together decide the signs of all their gradient differences, worker by worker
+// and pair by pair. Each worker holds only its share of the coordinates of the running sum S.
 //
-// Each worker sends the coordinates of its differences D to the workers that
-// own them (all-to-all, in the form of a DifferenceWire). The owners compute
-// the products of all rows with one another and with S. Summed over the workers
-// (all-reduce), these products give every worker all signs (ops/pair_signs.h),
-// from the same bits. So a pair costs each worker (n - 1) / n of one message,
-// where a gather to one server would bring that server n - 1 messages, and the
-// computation is distributed as well. Both collectives overlap training: send()
-// and advance() never wait for a collective that they have just started.
+// Each worker sends the coordinates of its differences D to the workers that own them (all-to-all,
+// in the form of a DifferenceWire). The owners compute the products of all rows with one another
+// and with S. Summed over the workers (all-reduce), these products give every worker all signs
+// (ops/pair_signs.h), from the same bits. A pair thus costs each worker (n - 1) / n of one message;
+// with a single server, that server would receive n - 1 messages. The computation is distributed as
+// well. Both collectives overlap training: send() and advance() never wait for a collective that
+// they have just started.
 //
-// For a worker alone, without a group, nothing is sent, and differences are
-// fp32. Call it while no gradients are recorded (at::NoGradGuard).
+// A worker without a group sends nothing, and its differences are fp32. Call all functions under an
+// at::NoGradGuard.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,8 +29,8 @@
 
 namespace abtrain::orders {
 
-// Rows whose products are computed at once; more rows are processed in runs of
-// this many.
+// Number of rows whose products are computed at once; more rows are processed in runs of this
+// length.
 constexpr std::int64_t kProductRows = 128;
 
 class Coordination {
@@ -44,17 +42,16 @@ class Coordination {
       const OrderOptions& options, std::int64_t numel, std::int64_t pairs, c10::Device device,
       comm::Communicator* group, SignQueue& signs);
 
-  // Takes elements begin .. begin + count - 1 of `gradient`, which is flat and
-  // whole: keep() those of the next pair's first unit, then subtract() those of
-  // the second, D = first - second. The gradient may be overwritten afterwards.
-  // Do not call subtract() between a send() and the advance() after it.
+  // Take elements begin .. begin + count - 1 of the whole flat `gradient`: keep() for the next
+  // pair's first unit, then subtract() for the second; D = first - second. The gradient may be
+  // overwritten afterwards. Do not call subtract() between a send() and the advance() after it.
   void keep(const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
   void subtract(const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
   // For a worker alone: D = gradient - mean.
   void center(
       const at::Tensor& gradient, const at::Tensor& mean, std::int64_t begin, std::int64_t count);
-  // Collective. Sends the pair, all of whose elements have been taken. Finishes
-  // what was in flight.
+  // Collective. Finishes what is in flight, then sends the pair, whose elements must all have been
+  // taken.
   void send();
   // The same for the rows of `differences`, pairs x numel.
   void send_rows(const at::Tensor& differences);
@@ -66,8 +63,8 @@ class Coordination {
   at::Tensor& sum() {
     return sum_;
   }
-  // Saves or loads the gradient of a pair's first unit, which waits for the
-  // second. To load, the checkpoint must have one.
+  // Saves or loads the gradient of a pair's first unit, which waits for the second. Load it only
+  // from a checkpoint that has one.
   void archive(state::Archive& archive, const std::string& prefix);
 
  private:
@@ -92,7 +89,7 @@ class Coordination {
   std::vector<std::int64_t> counts_;  // elements for each worker
   std::int64_t numel_;
   at::Tensor first_;                 // gradient of a pair's first unit, later the difference
-  at::Tensor kept_;                  // the same as a message, if the wire keeps those
+  at::Tensor kept_;                  // the same as a message, if the wire keeps messages
   std::vector<std::int64_t> edges_;  // items not encoded yet
   at::Tensor messages_;              // this worker's own, pairs x elements
   at::Tensor outbox_;                // the same, grouped by receiving worker

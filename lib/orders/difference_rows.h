@@ -1,5 +1,5 @@
-// Gradient differences as one worker has received them: its share of the
-// coordinates of every worker's rows, with the operations that balancing needs.
+// The gradient differences that one worker has received: its share of the coordinates of every
+// worker's rows, with the operations that balancing needs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,8 +25,7 @@ class ProductTriangle {
 // Rows D_0, D_1, ...; `sum` is this worker's share of S, flat fp32.
 class DifferenceRows {
  public:
-  // Takes rows of items in the order workers x pairs; they are numbered in the
-  // order pairs x workers.
+  // Takes rows of items in the order workers x pairs; numbers them in the order pairs x workers.
   DifferenceRows(
       const DifferenceWire& wire, const at::Tensor& items, std::int64_t workers,
       std::int64_t pairs);
@@ -45,8 +44,8 @@ class DifferenceRows {
 
   std::int64_t workers_, pairs_;
   bool are_codes_;
-  // rows x numbers, fp32. Codes (ops/difference_codes.h) on the CPU are never
-  // decoded as a whole: rows x bytes, in the order in which they came.
+  // rows x numbers, fp32. Codes (ops/difference_codes.h) on the CPU are never decoded as a whole:
+  // rows x bytes, in the order received.
   at::Tensor rows_;
   ProductTriangle triangle_;
 };

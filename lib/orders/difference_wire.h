@@ -1,9 +1,8 @@
 // How gradient differences travel between the workers of `order: cd-grab`: as
 // fp32, or as 8-bit codes (ops/difference_codes.h).
 //
-// A message is a row of items. Whole items are distributed among n workers: of
-// every message, worker i gets items
-// floor(items i / n) .. floor(items (i + 1) / n) - 1.
+// A message is a row of items. Whole items are distributed among n workers: worker i gets the items
+// floor(items i / n) .. floor(items (i + 1) / n) - 1 of every message.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -47,10 +46,10 @@ class DifferenceWire {
     return {format_.items * worker / workers, format_.items * (worker + 1) / workers};
   }
 
-  // Writes the message of first - second (both flat fp32); if second is
-  // undefined, that of first.
+  // Writes the message of first - second (both flat fp32); if `second` is undefined, the message of
+  // `first`.
   void encode(const at::Tensor& first, const at::Tensor& second, const at::Tensor& message) const;
-  // The numbers (flat fp32) of any number of items, one item after another.
+  // Decodes any number of items to flat fp32, one item after another.
   at::Tensor decode(const at::Tensor& items) const;
 
  private:
@@ -58,9 +57,8 @@ class DifferenceWire {
   Format format_;
 };
 
-// Bytes that worker `worker` of `workers` sends when each has `pairs`
-// differences of `numel` numbers: its messages without its own share of them,
-// and the scalar products.
+// Bytes that worker `worker` of `workers` sends when each has `pairs` differences of `numel`
+// numbers: its messages except its own share of them, and the scalar products.
 std::int64_t difference_bytes(
     const OrderOptions& options, std::int64_t numel, std::int64_t pairs, int workers, int worker);
 

@@ -1,6 +1,5 @@
-// The orders of the examples by name: how each one is made, and what the rest
-// of a run has to know of it. To add one, add a row to the table in
-// order_kind.cpp.
+// The orders of the examples by name: how each one is made, and what the rest of a run must know
+// about it. To add one, add a row to the table in order_kind.cpp.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,8 @@ struct OrderKind {
   std::unique_ptr<data::ExampleOrder> (*make)(const data::OrderSetting&) = nullptr;
   // A Balancer decides on pairs of neighbors, otherwise on single units.
   bool decides_pairs = false;
-  // Workers whose gradients are averaged decide together, for which they send
-  // gradient differences; otherwise each decides alone.
+  // Workers that average their gradients decide together, by sending gradient differences;
+  // otherwise each worker decides alone.
   bool decides_together = false;
 
   bool is_balanced() const {
@@ -35,11 +34,11 @@ std::vector<std::string> order_names();
 // Throws Error(Config) for an unknown name.
 const OrderKind& kind_of(const OrderOptions& options);
 
-// Whether the order needs the gradients of single examples. With one example
-// per step those are the gradients of the step.
+// Whether the order needs the gradients of single examples. Not with one example per step: the
+// step's gradient is then that of the example.
 bool balances_examples(const OrderOptions& options, std::int64_t examples_per_step);
 
-// Conflicts with the examples of a step: `accumulate` batches of `batch_size`.
+// Conflicts between the order and a step of `accumulate` batches of `batch_size` examples.
 Conflicts check(const OrderOptions& options, std::int64_t batch_size, std::int64_t accumulate);
 
 }  // namespace abtrain::orders

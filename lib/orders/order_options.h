@@ -9,20 +9,20 @@ class Fields;
 
 namespace abtrain::orders {
 
-// What an order derived from gradients arranges: a worker's images of a step,
-// which stay together, or single images.
+// The units of an order derived from gradients: a worker's examples of a step, which stay together,
+// or single examples.
 enum class OrderUnit { Microbatch, Example };
 // The form in which cd-grab sends gradient differences.
 enum class OrderWire { Fp32, Int8 };
 
 struct OrderOptions {
   std::string name = "shuffle";  // one of order_names()
-  // The rest is for the orders that are derived from gradients.
+  // The rest applies only to orders derived from gradients.
   OrderUnit unit = OrderUnit::Microbatch;
   OrderWire wire = OrderWire::Fp32;
 };
 
-// As a configuration writes it.
+// Its name in a configuration.
 std::string name_of(OrderWire wire);
 
 // The table of the options' keys, ranges and help texts (base/options.h).

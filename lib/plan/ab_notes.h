@@ -1,4 +1,4 @@
-// Where AB-training is hardly worth its while, told by the network alone.
+// Notes on networks for which AB-training is hardly worthwhile, judged from the network alone.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace abtrain::plan {
 
-// One sentence each, for a configuration whose method factors weights: most layers get rank 1 at
-// most, or the network has depthwise convolutions throughout. `possible`: the sizes that the model
-// may have, at least one (possible_sizes.h).
+// For a configuration whose method factors weights, one sentence each if most layers get rank 1 at
+// most, or if the network has depthwise convolutions throughout. `possible`: the sizes that the
+// model may have, at least one (possible_sizes.h).
 std::vector<std::string> ab_notes(
     const nn::Model& model, const std::vector<config::PlannedSizes>& possible);
 

@@ -1,5 +1,4 @@
-// Figures of which a plan knows only between which values they lie, because they grow with ranks
-// that follow from the spectra.
+// Figures that a plan can only bound, because they grow with ranks that follow from the spectra.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 
 namespace abtrain::plan {
 
-// Equal where the figure is known.
+// Both are equal where the figure is known.
 struct Bounds {
   double least = 0;
   double most = 0;

@@ -76,7 +76,7 @@ config::RunOptions bare(const config::RunOptions& configured, int workers) {
   return o;
 }
 
-// Dense steps that all workers take together.
+// Dense steps that all workers take at the same time.
 config::RunOptions dense_steps(const config::RunOptions& configured, int workers) {
   config::RunOptions o = bare(configured, workers);
   o.method = {};
@@ -86,8 +86,8 @@ config::RunOptions dense_steps(const config::RunOptions& configured, int workers
   return o;
 }
 
-// One dense step, then only AB steps with ranks that store as much as planned.
-// Each worker is a group: both roles at once if there are two.
+// One dense step, then only AB steps, at a rank ratio that stores as much as planned. Each worker
+// is a group: with two workers, both roles train at once.
 config::RunOptions ab_steps(
     const config::RunOptions& configured, const methods::ModelSizes& sizes, int workers) {
   config::RunOptions o = bare(configured, workers);
@@ -178,7 +178,7 @@ ComputeTime measure_compute(
                                  ", {}{}", threads,
                                  threads == 1 ? " thread per worker" : " threads per worker"))};
   if (methods::kind_of(options.method).factors_weights) {
-    // An equal number of workers in each role.
+    // Both roles get equally many workers.
     const int paired = workers > 1 ? workers / 2 * 2 : 1;
     config::RunOptions steps = ab_steps(options, sizes, paired);
     steps.method.rank.multiple = config::rank_multiple(options, device.is_cuda());

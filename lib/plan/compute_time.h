@@ -21,10 +21,9 @@ struct ComputeTime {
   std::string warning = {};  // why the times are not reliable; "" if they are
 };
 
-// `sizes`: as planned for the configuration, with ranks. `workers`: how many
-// share this machine. Not measured: reading and decoding image files; with a
-// single worker, also the coding of gradients and role A. Takes a minute at
-// most if a dense step takes no more than 5 s.
+// `sizes`: as planned for the configuration, with ranks. `workers`: how many share this machine.
+// Does not measure reading and decoding of image files nor, with a single worker, the coding of
+// gradients and role A. Takes at most a minute if a dense step takes at most 5 s.
 ComputeTime measure_compute(
     const config::RunOptions& options, const data::DatasetShape& shape,
     const methods::ModelSizes& sizes, int workers);

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Keeps the products that plans form within the range of an integer.
+// Keeps the products that plans compute within the range of an integer.
 constexpr std::int64_t kMaxRank = 1 << 20;
 
 std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
@@ -34,7 +34,7 @@ std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
   return ranks;
 }
 
-// A finished run as it would be planned, with the ranks that it had.
+// A finished run as a plan would see it, with the ranks that it had.
 struct FinishedRun {
   JsonObject summary;
   config::RunOptions options;
@@ -82,8 +82,8 @@ double seconds_over(
   const ComputeTime step{
       .dense = each, .ab = each, .workers = static_cast<int>(options.workers), .how = ""};
   const TimePlan plan = plan_time(run.options, run.sizes, run.length, network, step);
-  // What was sent beside the plan, because the ranks of a budget were estimated, is
-  // what all workers send alike: layers that were dense for a while.
+  // The ranks of a budget are estimates, so the run may have sent more or less than planned. The
+  // difference is in what all workers send alike: layers that were dense for a while.
   const double more = run.bytes() - planned_bytes(run.options, run.sizes, run.length);
   const double wire = wire_seconds(network, step.workers, std::abs(more));
   return compute + run.seconds("svd") +

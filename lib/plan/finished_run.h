@@ -1,4 +1,4 @@
-// Reads what a finished run measured, and what it would take on another network.
+// Reads what a finished run measured, and computes what it would take on another network.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace abtrain::plan {
 // successfully, or DamagedData, naming the file.
 JsonObject read_summary(const std::string& folder);
 
-// What a finished run would take on a network: computing and decomposing as it
-// measured them, and its bytes as it metered them. Seconds. If only the spectra can tell the ranks,
-// they are those of the run. Throws MissingInput or DamagedData, naming the file.
+// Seconds that a finished run would take on a network: computing and decomposing as the run
+// measured them, and its bytes as it metered them. If the ranks depend on spectra, uses those of
+// the run. Throws MissingInput or DamagedData, naming the file.
 double seconds_over(
     const config::RunOptions& options, const std::string& folder, const Network& network);
 

@@ -26,12 +26,12 @@ namespace abtrain::plan {
 
 namespace {
 
-// What a plan is made of, computed once.
+// The inputs of a plan, computed once.
 struct Facts {
   PlannedData data;
   std::unique_ptr<nn::Model> model;
   RunLength length;
-  std::vector<config::PlannedSizes> possible;  // one, or the ends of what the spectra may give
+  std::vector<config::PlannedSizes> possible;  // one, or the extremes that spectra may give
   std::vector<std::string> notes;              // data and settings that are hardly intended
   std::int64_t trained = 0;                    // config::trained_parameters()
 
@@ -69,10 +69,10 @@ struct PlannedLayer {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t grid = 1;  // blocks per side
-  // At each of the possible sizes; 0: dense.
+  // For each of the possible sizes; 0: dense.
   std::vector<std::int64_t> ranks;
 
-  // The ranks with which it may be factored; none: it stays dense.
+  // Range of the ranks with which it may be factored; none: it always stays dense.
   std::optional<Bounds> factored() const {
     std::vector<std::int64_t> some;
     std::ranges::copy_if(ranks, std::back_inserter(some), [](auto rank) { return rank > 0; });
@@ -144,14 +144,14 @@ ComputeTime compute_of(
       options, shape, sizes, request.workers_here > 0 ? request.workers_here : per_node);
 }
 
-// For each of the possible sizes.
+// One for each of the possible sizes.
 std::vector<TimePlan> times_of(
     const config::RunOptions& options, const Facts& facts, const TimeRequest& request) {
   std::vector<TimePlan> times;
   for (const config::PlannedSizes& planned : facts.possible) {
     ComputeTime compute = compute_of(options, facts.data.shape, planned.sizes, request);
     if (!times.empty()) {
-      compute.dense = times.front().measured.dense;  // no ranks in that
+      compute.dense = times.front().measured.dense;  // it does not depend on the ranks
     }
     times.push_back(plan_time(options, planned.sizes, facts.length, request.network, compute));
   }
@@ -172,7 +172,7 @@ nlohmann::ordered_json seconds_json(
       {"communication", time.communication}};
 }
 
-// The least, or the most, of each number of objects with the same keys.
+// The minimum, or the maximum, of each number over objects with the same keys.
 nlohmann::ordered_json extreme(const std::vector<nlohmann::ordered_json>& ends, bool most) {
   nlohmann::ordered_json out = ends.front();
   for (auto item = out.begin(); item != out.end(); ++item) {

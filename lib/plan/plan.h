@@ -1,4 +1,4 @@
-// What a configuration will do, computed before anything is trained or read.
+// What a configuration will do, computed without training and without reading the data.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -20,8 +20,8 @@ namespace abtrain::plan {
 // A request to plan the time (plan/time.h).
 struct TimeRequest {
   Network network;
-  int workers_here = 0;                // at once while measuring; 0: those of one node
-  std::optional<ComputeTime> compute;  // else it is measured
+  int workers_here = 0;                // at the same time while measuring; 0: those of one node
+  std::optional<ComputeTime> compute;  // nullopt: it is measured
 };
 // Plans the time of a run of this length, from request.compute or, without it,
 // from a measurement (plan/compute_time.h), which trains for a few steps.
@@ -38,19 +38,19 @@ std::string plan_text(
 nlohmann::ordered_json plan_json(
     const config::RunOptions& options, const std::optional<TimeRequest>& request = {});
 
-// Those of a plan's figures by which methods are compared.
+// The figures of a plan by which methods are compared.
 struct Outline {
   std::int64_t steps = 0;
-  Bounds bytes = {};       // that a worker sends in the whole run, mean over the workers
+  Bounds bytes = {};       // sent by a worker in the whole run, mean over the workers
   Bounds stored = {};      // parameters of the final model
-  bool estimated = false;  // of a budget, these two (config::PlannedSizes)
+  bool estimated = false;  // both come from a budget (config::PlannedSizes)
   double memory = 0;  // bytes per worker, of its parameters, gradients and moments in a dense step
   std::vector<std::string> warnings = {};  // as in the plan
-  // Seconds of the whole run; on request.
+  // Seconds of the whole run, on request:
   std::optional<Bounds> train = {};          // communicating, computing and decomposing
-  std::optional<Bounds> communication = {};  // of these
+  std::optional<Bounds> communication = {};  // part of `train`
 };
-// Throws Error(Config), as all of these do, where the configuration cannot run.
+// Throws Error(Config), as all functions above do, if the configuration cannot run.
 Outline outline_of(
     const config::RunOptions& options, const std::optional<TimeRequest>& request = {});
 

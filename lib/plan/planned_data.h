@@ -1,4 +1,4 @@
-// The shape of a configuration's data set for plans, which need not have it.
+// The shape of a configuration's data set, for plans, which do not need the files.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@ namespace abtrain::plan {
 
 struct PlannedData {
   data::DatasetShape shape;
-  // Where the sizes come from if the files are missing, as a phrase such as
-  // "ImageNet's"; empty if they are those of the data set.
+  // If the files are missing, where the sizes come from, as a phrase such as "ImageNet's"; else
+  // empty.
   std::string assumed;
 };
 
-// Throws as data::dataset_shape() does, but for files that are missing.
+// Throws as data::dataset_shape() does, except for missing files.
 PlannedData planned_data(const data::DataOptions& options);
 
 }  // namespace abtrain::plan

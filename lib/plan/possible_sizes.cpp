@@ -19,9 +19,9 @@ namespace {
 
 using Ranks = std::map<std::string, std::int64_t>;  // by layer; 0: dense
 
-// The ends of one layer's ranks, in ascending order of what the layer stores.
+// The extreme ranks of a layer, in ascending order of what the layer stores.
 std::vector<std::int64_t> rank_ends(const linalg::RankRule& rule, const nn::NamedWeight& w) {
-  // No spectrum gives less than one of a single value, or more than a flat one.
+  // Spectra lie between one with a single nonzero value and a flat one.
   linalg::Spectrum spectrum = linalg::flat_spectrum(
       w.layer, std::max(w.weight->m(), w.weight->n()), w.weight->largest_rank(), w.weight->grid());
   const std::int64_t most = linalg::choose_rank(rule, spectrum).rank;

@@ -1,5 +1,5 @@
-// The sizes that a model may have where only the spectra, which are not known before training,
-// tell the ranks of its factors (linalg::RankNeeds::Values).
+// The sizes that a model may have if the ranks of its factors depend on spectra, which are not
+// known before training (linalg::RankNeeds::Values).
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace abtrain::plan {
 
-// One element if the sizes are known. Otherwise their ends: each layer at the least rank that the
-// rule can give it, at the largest rank with which it is factored, and dense where the rule may
-// leave it so. A figure that grows with what each layer stores, as bytes do, lies between those of
-// the ends, whatever the ranks are at each decomposition. Throws Error(Config).
+// One element if the sizes are known. Otherwise the extremes: each layer at the smallest rank that
+// the rule can give it, at the largest rank with which it is factored, and dense where the rule may
+// leave it so. A figure that grows with what each layer stores, such as bytes, lies between its
+// values at the extremes, whatever the ranks are at each decomposition. Throws Error(Config).
 std::vector<config::PlannedSizes> possible_sizes(
     const config::RunOptions& options, const data::ExampleShape& shape);
 

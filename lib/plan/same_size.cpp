@@ -25,8 +25,8 @@ constexpr double kMaxAbove = 1.01;  // times the target
 // Keeps the models that are tried within memory.
 constexpr std::int64_t kMaxParameters = 1'000'000'000'000;
 
-// The last width with at most `target` parameters, and the first with more. `kept`: what does not
-// shrink with the width, for messages.
+// The largest width with at most `target` parameters, and the smallest width with more. `kept`:
+// what does not shrink with the width, for messages.
 std::pair<double, double> bounds_of(
     const ParametersAt& parameters, const std::string& name, std::int64_t target,
     const std::string& kept) {
@@ -53,8 +53,8 @@ std::pair<double, double> bounds_of(
   }
 }
 
-// The width with the fewest decimals on this side of the exact one at which the model
-// is as large.
+// Rounds a width to the fewest decimals that give the same number of parameters. Rounds up if
+// exact.up is set, else down.
 double rounded(const ParametersAt& parameters, const NearestWidth& exact) {
   constexpr double kFinest = 1e12;
   for (double scale = 1; scale <= kFinest; scale *= 10) {

@@ -13,49 +13,46 @@
 
 namespace abtrain::plan {
 
-// How many parameters the dense network should have.
+// The number of parameters that the dense network should have.
 struct SizeTarget {
   std::int64_t parameters = 0;
   std::string source;  // "runs/my/summary.json", "the budget of my.yaml"
 };
-// Those that the final model of a finished run stores: both factors of each
-// factored weight and all that stays dense. Throws MissingInput or DamagedData,
-// naming the file.
+// The parameters that the final model of a finished run stores: both factors of each factored
+// weight and all that stays dense. Throws MissingInput or DamagedData, naming the file.
 SizeTarget size_of_run(const std::string& folder);
-// Those that the model of this configuration will store; `name` is the
-// configuration's, for messages. Throws Error(Config) if only the spectra can
-// tell.
+// The parameters that the model of this configuration will store. `name`: the name of the
+// configuration, for messages. Throws Error(Config) if the number depends on spectra.
 SizeTarget planned_size(const config::RunOptions& options, const std::string& name);
 
-// Parameters of a model at a width; at 0, with one channel or feature
-// everywhere, or one for each head.
+// The number of parameters of a model at a width. Width 0 gives one channel or feature everywhere,
+// or one for each head.
 using ParametersAt = std::function<std::int64_t(double width)>;
 struct NearestWidth {
   double width = 0;
-  bool up = false;  // it is the first with more than the target
+  bool up = false;  // whether `width` is the smallest with more than the target
   std::int64_t parameters = 0;  // at this width
 };
-// The width at which the model `name` has as nearly `target` parameters as whole numbers of
-// channels or features allow: never more than 1 % above, and the smaller of two that are equally
-// near. `kept`: what does not depend on the width, for messages. Throws Error(Config) where the
-// target is out of reach.
+// The width at which the number of parameters of the model `name` is as close to `target` as whole
+// numbers of channels or features allow. Never more than 1 % above; of two that are equally close,
+// the smaller one. `kept`: what does not depend on the width, for messages. Throws Error(Config) if
+// the target is out of reach.
 NearestWidth nearest_width(
     const ParametersAt& parameters, const std::string& name, std::int64_t target,
     const std::string& kept = "");
 
 struct SameSize {
-  config::RunOptions options;  // those given, with the size found
+  config::RunOptions options;  // the given ones, with the size found
   std::int64_t parameters = 0;
   std::vector<std::string> overrides;  // "model.width=0.0815"
 };
 // Finds the `model.width` at which the dense model of `options` has `target` parameters, as
-// nearest_width() does. Throws Error(Config) if `model.width` changes nothing, the target is out of
-// its reach, or the network starts from a file.
+// nearest_width() does. Throws Error(Config) if `model.width` changes nothing, if the target is out
+// of reach, or if the network starts from a file.
 SameSize same_size(const config::RunOptions& options, std::int64_t target);
 
-// What was found, for people and as {"target", "source", "parameters",
-// "difference", "set"}: parameters, the share of the target by which they
-// differ, and the overrides.
+// The result, for people and as {"target", "source", "parameters", "difference", "set"}:
+// "difference" is the relative difference of the parameters from the target, "set" the overrides.
 std::string same_size_text(const SameSize& found, const SizeTarget& target);
 nlohmann::ordered_json same_size_json(const SameSize& found, const SizeTarget& target);
 

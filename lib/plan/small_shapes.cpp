@@ -33,14 +33,14 @@ std::vector<SmallShape::Layer> layers_of(const nn::Model& model) {
   });
 }
 
-// With its layers.
+// The shape with its layers filled in.
 SmallShape built(SmallShape shape, const data::ExampleShape& data) {
   shape.layers = layers_of(*nn::make_model(shape.size.options.model, data));
   return shape;
 }
 
-// What AB-training leaves of each free width, as a share: 1 if it keeps all layers of it dense.
-// Empty if only the spectra can tell.
+// For each free width, the scale that AB-training's compression implies: 1 if AB-training keeps all
+// layers with this width dense. Empty if that depends on spectra.
 std::vector<double> shares_of(const config::RunOptions& ab, const data::ExampleShape& shape) {
   const auto planned = config::model_sizes(ab, shape);
   if (!planned) {
@@ -70,14 +70,14 @@ std::vector<double> shares_of(const config::RunOptions& ab, const data::ExampleS
   });
 }
 
-// A free width before one factor scales all that are not fixed.
+// A free width before scaling. A common factor scales all widths that are not fixed.
 struct ScaledWidth {
   double count = 0;
   std::int64_t divisor = 1;
   bool is_fixed = false;
 };
 
-// Finds that factor, gives the widths the counts that follow, and fixes them.
+// Finds that factor, rounds the widths to the resulting counts, and fixes them.
 SameSize scale(
     config::RunOptions options, const data::ExampleShape& shape, std::int64_t target,
     std::vector<ScaledWidth>& widths) {
@@ -111,7 +111,7 @@ SameSize scale(
   return found;
 }
 
-// The first free width behind taps that model.folded_head drops; nullopt: it drops none.
+// The first free width after the taps that model.folded_head drops; nullopt: it drops none.
 std::optional<std::size_t> folded_from(nn::ModelOptions options, const data::ExampleShape& shape) {
   const auto whole = nn::make_model(options, shape);
   options.folded_head = true;
@@ -127,8 +127,8 @@ std::optional<std::size_t> folded_from(nn::ModelOptions options, const data::Exa
   return std::nullopt;
 }
 
-// Folds the head of a network whose widths were found: those before the head, as they were before,
-// get the parameters of the dropped taps.
+// Folds the head of a network after its widths were found: resets the widths before the head to
+// `before` and scales them, so that these layers get the parameters of the dropped taps.
 SameSize fold(
     config::RunOptions options, const data::ExampleShape& shape, std::int64_t target,
     const std::vector<ScaledWidth>& before, std::vector<ScaledWidth> widths, std::size_t head) {
@@ -160,7 +160,7 @@ SameSize matched(
   return head ? fold(std::move(like), shape, target, before, std::move(widths), *head) : found;
 }
 
-// Whether no layer of one differs from that of the other by more than 5 %, or by 1.
+// Whether no layer sizes of the two differ by more than 5 %, or by 1.
 bool are_alike(const SmallShape& one, const SmallShape& other) {
   const auto is_near = [](std::int64_t a, std::int64_t b) {
     return 20 * std::abs(a - b) <= std::max<std::int64_t>(20, std::max(a, b));

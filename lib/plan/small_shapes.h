@@ -1,5 +1,5 @@
-// Dense networks of a given size in several shapes, because a network that is
-// narrowed uniformly may be a weak rival of a factored one.
+// Dense networks of a given size in several shapes, because a uniformly narrowed network may be a
+// weak rival of a factored one.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -20,42 +20,42 @@ struct SmallShape {
   SameSize size = {};
   struct Layer {
     std::string name;
-    std::vector<std::int64_t> sizes;  // outputs, inputs, and of a convolution its kernel
+    std::vector<std::int64_t> sizes;  // outputs, inputs, and the kernel of a convolution
     std::int64_t parameters = 0;      // with the bias
   };
-  std::vector<Layer> layers = {};  // in order, those with a weight
+  std::vector<Layer> layers = {};  // those with a weight, in order
 };
 struct SmallShapes {
   std::vector<SmallShape> shapes;  // `narrow` first
-  // Those that this network does not have, and why.
+  // Shapes that this network does not have, and why.
   std::vector<std::pair<std::string, std::string>> left_out;
 };
-// The shapes at which the dense model of `options` has as nearly `target` parameters as
-// same_size() demands:
-//   narrow   every layer narrower by the same factor, as same_size() finds it
+// The shapes at which the dense model of `options` has as nearly `target` parameters as same_size()
+// demands:
+//   narrow   Every layer is narrower by the same factor, as same_size() finds it.
 //   folded   The head has the features of `narrow`, but no taps that only see copies at this size
-//            of the images (model.folded_head of vgg). The layers before it get their parameters:
-//            they are wider by the same factor.
-//   matched  Layers that AB-training keeps dense are as wide as in `ab`, and a factored layer
-//            between others gets sqrt(stored / dense) of its outputs, which gives it about the
-//            parameters that AB-training stores for it. One more factor, the same for all factored
-//            layers, meets the target. Then vgg's head is folded as above. A width that several
-//            layers share follows from their sums: residual networks have one for each stage. In
+//            of the images (model.folded_head of vgg). The layers before it get the parameters
+//            of these taps: they are wider by the same factor.
+//   matched  Layers that AB-training keeps dense are as wide as in `ab`. A factored layer between
+//            others gets sqrt(stored / dense) of its outputs, and so about the parameters that
+//            AB-training stores for it. One more factor, the same for all factored layers, meets
+//            the target. Then vgg's head is folded as above. If several layers share a width, the
+//            sums over these layers determine it: residual networks have one for each stage. In
 //            transformers, the features between blocks stay those of `ab`, and those inside
 //            attention and MLP get stored / dense.
 // `ab`: the configuration of AB-training, with a model of the same family; null: nothing to match.
-// A network all of whose layers are within 5 % of an earlier shape's is left out. Throws as
+// Leaves out a network if all of its layers are within 5 % of those of an earlier shape. Throws as
 // same_size().
 SmallShapes small_shapes(
     const config::RunOptions& options, std::int64_t target, const config::RunOptions* ab);
-// `narrow` alone.
+// Only `narrow`.
 SmallShape narrow_shape(const config::RunOptions& options, std::int64_t target);
-// What is known of a network that the user gives instead.
+// Describes a network that the user gives instead.
 SmallShape shape_of(
     std::string name, std::string what, const config::RunOptions& options,
     std::vector<std::string> overrides);
 
-// A table of the shapes' layers, and what was left out.
+// A table of the shapes' layers, and a list of what was left out.
 std::string shapes_text(const SmallShapes& found);
 // As a list of {"name", "what", "parameters", "set", "layers"}; each layer has "name", "sizes" and
 // "parameters".

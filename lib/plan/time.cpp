@@ -21,9 +21,8 @@ namespace abtrain::plan {
 namespace {
 
 constexpr double kHeaders = 1 + 66.0 / 1448;
-// Begin and end of the backward pass as shares of a step's compute time: as
-// usual, the forward pass takes half as long as the backward pass, and the
-// optimizer part of the rest.
+// Start and end of the backward pass as shares of a step's compute time. As usual, the forward pass
+// is taken to need half as long as the backward pass, and the optimizer part of the rest.
 constexpr double kBackwardBegins = 0.3;
 constexpr double kBackwardEnds = 0.9;
 
@@ -33,8 +32,7 @@ class Links {
  public:
   Links(const Network& network, int workers) : network_(network), share_(workers / network.nodes) {}
 
-  // Seconds until the busiest link has sent what the workers send, in groups of
-  // `size` workers.
+  // Seconds until the busiest link has sent the workers' bytes. Groups have `size` workers.
   double seconds(int size, const Bytes& bytes) const {
     double busiest = 0;
     for (int node = 0; node < network_.nodes; ++node) {
@@ -48,13 +46,13 @@ class Links {
   }
   // Latency of one collective: a reduce-scatter and an all-gather.
   double latency(int size) const {
-    // Where whole groups lie on each node, none of them crosses a link.
+    // If a node holds only whole groups, none of them crosses a link.
     return share_ % size == 0 ? 0 : network_.latency * (network_.ring ? 2 * (size - 1) : 2);
   }
 
  private:
-  // The share of a worker's bytes that leaves its node: in a ring, all those of
-  // one member on each node.
+  // The share of a worker's bytes that leaves its node. In a ring, these are all bytes of one
+  // member on each node.
   double away(int rank, int size) const {
     const int group = rank / size;
     const int node = rank / share_;
@@ -68,11 +66,10 @@ class Links {
   }
 
   const Network& network_;
-  int share_;  // workers of a node
+  int share_;  // workers per node
 };
 
-// Time of a step whose gradients leave bucket by bucket. `wire`: seconds to
-// send all buckets.
+// Time of a step that sends its gradients bucket by bucket. `wire`: seconds to send all buckets.
 double step_seconds(
     double compute, const std::vector<compress::Bucket>& buckets, double wire, double latency) {
   const auto numel = static_cast<double>(std::transform_reduce(
@@ -103,7 +100,7 @@ double load(const methods::ModelSizes& sizes, int workers) {
   return std::ranges::max(loads);
 }
 
-// Cost of a decomposition of products relative to that of dense weights.
+// Cost of decomposing products of factors, relative to decomposing dense weights.
 double product_share(const methods::ModelSizes& sizes) {
   double products = 0;
   double dense = 0;
@@ -198,7 +195,7 @@ TimePlan plan_time(
     plan.decompose = svd + links.seconds(workers, of(&methods::TrafficPlan::decompose)) + latency;
   }
 
-  // Traffic besides these: orders, the end of the run.
+  // Other traffic: orders, the end of the run.
   const double rest = links.seconds(workers, [&](int rank) {
     const methods::TrafficPlan& t = traffic[static_cast<std::size_t>(rank)];
     const double known = dense * static_cast<double>(t.full_step) +

@@ -2,14 +2,12 @@
 // and an alpha-beta model (Hockney 1994): a message of n bytes takes alpha + n
 // / beta.
 //
-// Workers are placed on nodes in the order of their ranks, the same number on
-// each. A node has one link, used in both directions at once; workers of one
-// node reach each other in no time. The bytes are those of
-// methods/traffic_plan.h plus 66 bytes of headers for every 1448 (Ethernet, IP,
-// and TCP with time stamps). Over MPI every member of a collective sends to
-// every other one; over NCCL they form a ring. The backward pass runs from 30
-// to 90 % of a step's compute time. A bucket of gradients can leave once the
-// backward pass has computed all of it and the previous bucket has arrived.
+// Workers are placed on nodes in rank order, the same number on each. A node has one link, used in
+// both directions at once; communication within a node takes no time. The bytes are those of
+// methods/traffic_plan.h plus 66 bytes of headers for every 1448 (Ethernet, IP, and TCP with time
+// stamps). Over MPI every member of a collective sends to every other one; over NCCL they form a
+// ring. The backward pass runs from 30 to 90 % of a step's compute time. A bucket of gradients can
+// leave once the backward pass has computed all of it and the previous bucket has arrived.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +23,12 @@ namespace abtrain::plan {
 
 struct Network {
   int nodes = 1;
-  double rate = 1e9;       // of a link, each way, bits per second
-  double latency = 50e-6;  // alpha, seconds
+  double rate = 1e9;       // of a link, each way, in bits per second
+  double latency = 50e-6;  // alpha, in seconds
   bool ring = false;       // a ring, as in NCCL
 };
 
-// A network as users describe it; without a bandwidth there is none.
+// A network as users describe it; without a bandwidth there is no network.
 struct Link {
   std::string bandwidth;   // of a node, each way: "100Mbit", "1Gbit/s"
   std::string latency;     // per message: "50us"; "": 50 us
@@ -39,24 +37,23 @@ struct Link {
 
 // The longest time that an option may give: a year.
 inline constexpr double kMaxSeconds = 366 * 24 * 3600.0;
-// The time that an option gives, of at most kMaxSeconds. Throws Error(Usage),
-// naming the option.
+// Parses the time, of at most kMaxSeconds, that an option gives. Throws Error(Usage), naming the
+// option.
 double seconds_in(const char* option, const std::string& text);
 
-// Throws Error(Usage), naming the option, if a figure is out of range or the
-// nodes do not divide the workers.
+// Throws Error(Usage), naming the option, if a value is out of range or the number of nodes does
+// not divide the number of workers.
 Network network_of(const Link& link, const config::RunOptions& options);
 
 // Seconds. The time of a step includes its compute time.
 struct TimePlan {
-  ComputeTime measured;  // what it is planned from
+  ComputeTime measured;  // the measurement behind the plan
   double dense_step = 0;
   double ab_step = 0;  // for the slower role
   double sync = 0;
   double decompose = 0;
-  double train = 0;  // the whole run without evaluations and checkpoints
-  // Parts of `train`: computing in steps, and waiting for the network; the rest
-  // is decompositions.
+  double train = 0;  // the whole run, without evaluations and checkpoints
+  // Parts of `train`: computing in steps, and waiting for the network. The rest is decompositions.
   double compute = 0;
   double communication = 0;
 };
@@ -66,18 +63,17 @@ TimePlan plan_time(
     const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length,
     const Network& network, const ComputeTime& compute);
 
-// Seconds until the busiest link has sent its data if each worker sends `bytes`
-// bytes in all, in equal parts to all other workers (in a ring: to its neighbor).
-// Includes headers but not latency.
+// Seconds until the busiest link has sent its data if each worker sends `bytes` bytes in all: in
+// equal parts to all other workers, or in a ring to its neighbor. Includes headers but not latency.
 double wire_seconds(const Network& network, int workers, double bytes);
 
 // "4 nodes, links of 1 Gbit/s each way, 50 us"
 std::string link_text(const Network& network);
-// That with "; compute time ..."
+// The same, followed by "; compute time ...".
 std::string network_text(const Network& network, const ComputeTime& compute);
 
-// The part of the output of `abtrain plan` about time, with the bounds of each figure. `plans`: of
-// each of the sizes that the model may have.
+// The output of `abtrain plan` about time, with the bounds of each figure. `plans`: one for each of
+// the sizes that the model may have.
 std::string time_text(
     const config::RunOptions& options, const RunLength& length, const Network& network,
     const std::vector<TimePlan>& plans);

@@ -16,8 +16,8 @@ namespace abtrain::plan {
 
 namespace {
 
-// Bytes of the differences that a member sends after a batch or, if the order
-// takes microbatches, after every other step.
+// Bytes of the differences that a member sends after each batch or, if the order takes
+// micro-batches, after every other step.
 std::int64_t difference_bytes(
     const config::RunOptions& options, std::int64_t numel, compress::Member member) {
   return orders::difference_bytes(
@@ -25,7 +25,7 @@ std::int64_t difference_bytes(
       member.members, member.rank);
 }
 
-// What the example order sends in a dense step.
+// The traffic of the example order in a dense step, as text.
 std::string order_text(const config::RunOptions& options, std::int64_t parameters) {
   const auto workers = static_cast<int>(options.workers);
   std::int64_t sum = 0;
@@ -64,7 +64,7 @@ methods::StepTraffic order_traffic(const config::RunOptions& options, const RunL
   return [=, &options](
              std::int64_t first, std::int64_t end, std::int64_t numel, compress::Member member) {
     std::int64_t times = per_step * (end - first);
-    // A pair of steps needs the same parameters, and one epoch.
+    // The two steps of a pair need the same parameters and must be in one epoch.
     for (std::int64_t t = first + 1; per_step == 0 && t < end; ++t) {
       times += t % length.steps_per_epoch % 2;
     }

@@ -13,11 +13,10 @@
 
 namespace abtrain::plan {
 
-// What the order of the examples sends; empty if that is nothing. It refers to
-// `options`.
+// The traffic of the example order; empty if it sends nothing. The result refers to `options`.
 methods::StepTraffic order_traffic(const config::RunOptions& options, const RunLength& length);
 
-// What each worker sends, in rank order.
+// The traffic of each worker, in rank order.
 std::vector<methods::TrafficPlan> traffic_of_workers(
     const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length);
 
@@ -26,8 +25,8 @@ double planned_bytes(
     const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length);
 
 // Bytes sent per worker, mean over the workers, as numbers: for each kind of step, for a
-// synchronization, and for the whole run: {"dense_step", ..., "whole_run", "vs_fp32"}, the last a
-// share of fp32 data parallel training, or null with one worker.
+// synchronization, and for the whole run: {"dense_step", ..., "whole_run", "vs_fp32"}. "vs_fp32" is
+// relative to fp32 data parallel training; null with one worker.
 nlohmann::ordered_json traffic_json(
     const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length);
 // The same for people, with the bounds of each figure. `possible`: the sizes that the model may

@@ -17,8 +17,8 @@ namespace {
 
 constexpr double kAny = std::numeric_limits<double>::infinity();
 
-// Sorts the amounts and joins those within the tolerance of the least of them;
-// each group's largest.
+// Sorts the amounts and groups those within the tolerance of their group's smallest; returns each
+// group's largest.
 std::vector<double> steps_of(std::vector<double> amounts, double tolerance) {
   std::ranges::sort(amounts);
   std::vector<double> steps;
@@ -34,10 +34,10 @@ std::vector<double> steps_of(std::vector<double> amounts, double tolerance) {
   return steps;
 }
 
-// Whether all runs of b are far below those of a.
+// Whether all runs of b are far below all runs of a.
 bool is_far_below(const Contender& b, const Contender& a) {
   constexpr double kSpreads = 10;
-  constexpr double kLeast = 0.01;  // a point; of bits per byte, as much of them
+  constexpr double kLeast = 0.01;  // one point; for bits per byte, 1 % of them
   const double unit = a.score == &Score::bits_per_byte ? std::abs(a.quality) : 1;
   return std::ranges::max(b.qualities) < std::ranges::min(a.qualities) &&
          a.quality - b.quality > std::max(kLeast * unit, kSpreads * a.usual_spread);
@@ -48,7 +48,7 @@ bool are_separated(const Contender& a, const Contender& b) {
   return p && (*p < kSignificant || is_far_below(b, a));
 }
 
-// `present`: the indices of those that compete.
+// `present`: the indices of the contenders that compete.
 Answer answer_of(std::vector<Contender> all, std::vector<std::size_t> present, double bytes) {
   std::ranges::stable_sort(
       present, std::ranges::greater{}, [&](std::size_t i) { return all[i].quality; });
@@ -71,8 +71,8 @@ bool has_same_winner(const Answer& a, const Answer& b) {
   return b.first.front() == winner && a.at[winner].is_on_its_way == b.at[winner].is_on_its_way;
 }
 
-// Whether a budget at which no setting ends has another answer: those that tie on their way may
-// change places with each evaluation.
+// Whether a budget within which no further setting ends has another answer. Settings that tie
+// before their end may change places with each evaluation.
 bool is_overtaken(const Answer& before, const Answer& now) {
   const std::size_t winner = before.first.front();
   return before.first.size() == 1 ? now.first.front() != winner

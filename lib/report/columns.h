@@ -10,16 +10,15 @@
 
 namespace abtrain::report {
 
-// Which cells of a column are marked. Front: those of the settings on the front
-// of the quality and this column (front.h).
+// Which cells of a column are marked. Front: those of the settings on the front of quality against
+// this column (front.h).
 enum class Best { None, Highest, Lowest, Front };
 
-// One cell of the table. The value is infinite where the target was not
-// reached.
+// One cell of the table. The value is infinite if the target was not reached.
 struct Figure {
   std::optional<double> value;
   std::optional<double> spread;  // standard deviation over the repeats
-  std::string note;              // "2 of 3": so many runs reached the target
+  std::string note;              // "2 of 3": how many runs reached the target
   bool is_best = false;
 };
 
@@ -27,22 +26,22 @@ struct Column {
   std::string key;    // "bytes": its name in CSV, JSON and --columns
   std::string title;  // "MB sent": its heading in tables
   std::string help;   // what the column means, in one sentence
-  double unit = 1;    // value of a 1 in the table, as 1e6 for MB
+  double unit = 1;    // the value shown as 1, as 1e6 for MB
   int decimals = 0;   // in the table; -N: N significant digits
   Best best = Best::None;
   bool is_default = false;
-  bool is_median = false;  // over the repeats; otherwise the mean
-  bool is_time = false;    // not reliable for a run beside other programs, so it gets no mark
+  bool is_median = false;  // over the repeats; else the mean
+  bool is_time = false;    // not reliable for a run beside other programs, so that gets no mark
   std::function<std::optional<double>(const RunRecord&)> of_run = {};
 
   Figure figure(const Setting& setting) const;
 };
 
-// All columns; those about the target only where a target is given.
+// All columns; those about the target only if one is given.
 std::vector<Column> all_columns(std::optional<double> target);
 
-// `names`: comma-separated keys, "default" or "all". Throws Error(Usage) for
-// an unknown key, and for one that needs a target where none is given.
+// `names`: comma-separated keys, "default" or "all". Throws Error(Usage) for an unknown key, and
+// for one that needs a target if none is given.
 std::vector<Column> choose_columns(const std::string& names, std::optional<double> target);
 
 // One figure per setting. The best of each data set is marked, but only where
@@ -53,12 +52,12 @@ std::vector<Figure> figures(const Column& column, const std::vector<Setting>& se
 std::vector<Column> shown_columns(
     std::vector<Column> columns, const std::vector<Setting>& settings);
 
-// What the mark of a cell means in these columns: "best of the column".
+// The meaning of the mark of a cell in these columns: "best of the column".
 std::string mark_text(const std::vector<Column>& columns, const std::vector<Setting>& settings);
 
 // The figure for people: "88.71 ± 0.12", "-" or "not reached (1 of 3)".
 std::string to_text(const Column& column, const Figure& figure);
-// The number of runs: "3", or "2 of 3" where one has not finished.
+// The number of runs: "3", or "2 of 3" if one has not finished.
 std::string seeds_text(const Setting& setting);
 
 }  // namespace abtrain::report

@@ -36,8 +36,8 @@ std::string without_hash(const std::string& name) {
   return is_point ? name.substr(0, dash) : name;
 }
 
-// The name without its seed: for seed 3 the stem of "topk_3", "topk,seed=3" and
-// "topk_seed3" is "topk".
+// The name without its seed: with seed 3, the stem of "topk_3", "topk,seed=3" and "topk_seed3" is
+// "topk".
 std::string stem(const RunRecord& run) {
   const std::string seed = std::to_string(run.seed);
   const std::string whole = without_hash(run.name);
@@ -57,7 +57,7 @@ std::string stem(const RunRecord& run) {
   return is_apart ? name.substr(0, last + 1) : whole;
 }
 
-// The stem that all runs of the setting share; "" where they differ.
+// The stem that all runs of the setting share; "" if they differ.
 std::string common_stem(const Setting& setting) {
   const std::string first = stem(setting.runs.front());
   const bool is_common =
@@ -71,8 +71,8 @@ bool repeats_a_seed(const std::vector<RunRecord>& runs) {
       runs, [&](const RunRecord& r) { return seeds.insert(r.seed).second; });
 }
 
-// Runs with the same configuration, but for seed, name and output, as settings
-// without names.
+// Groups runs with the same configuration, apart from seed, name and output, into settings without
+// names.
 std::vector<Setting> grouped(std::vector<RunRecord> runs) {
   std::map<KeyValues, std::vector<RunRecord>> same;
   for (RunRecord& run : runs) {
@@ -80,8 +80,8 @@ std::vector<Setting> grouped(std::vector<RunRecord> runs) {
   }
   std::vector<Setting> settings;
   for (auto& [keys, members] : same) {
-    // Where a seed occurs twice, something outside the configuration differed
-    // between the runs: their names tell them apart.
+    // If a seed occurs twice, something outside the configuration differed between the runs: their
+    // names tell them apart.
     const bool by_name = repeats_a_seed(members);
     std::map<std::string, std::vector<RunRecord>> named;
     for (RunRecord& run : members) {
@@ -95,8 +95,8 @@ std::vector<Setting> grouped(std::vector<RunRecord> runs) {
   return settings;
 }
 
-// Keys whose values differ among those settings that have them: a list of settings, or of
-// references to them.
+// Keys with values that differ among the settings that have them. `settings`: a list of settings,
+// or of references to them.
 std::vector<std::string> varying_keys(const auto& settings) {
   std::vector<std::string> keys;
   std::map<std::string, std::set<std::string>> values;
@@ -112,7 +112,7 @@ std::vector<std::string> varying_keys(const auto& settings) {
   return keys;
 }
 
-// "group_size=2 keep=0.8": only the last part of a key where it is unambiguous.
+// "group_size=2 keep=0.8": only the last part of a key if that is unambiguous.
 std::string by_its_keys(const Setting& setting, const std::vector<std::string>& varying) {
   const auto tail = [](const std::string& key) { return key.substr(key.rfind('.') + 1); };
   const auto part = [&](const std::string& key) {
@@ -132,8 +132,8 @@ std::string with_folder(const Setting& setting) {
   return (folder.parent_path().filename() / common_stem(setting)).string();
 }
 
-// Gives the settings distinct names: from the names of their runs, else from
-// what differs in their configurations, else from their folders.
+// Gives the settings distinct names: from the names of their runs, else from differences in their
+// configurations, else from their folders.
 void name_settings(std::vector<Setting>& settings) {
   const auto unclear_ones = [&] {
     std::map<std::string, int> count;

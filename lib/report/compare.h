@@ -1,13 +1,12 @@
-// Compares runs (`abtrain report`): first the time to a given accuracy, or of a
-// text to given bits per byte, then the figures that explain it.
+// Compares runs (`abtrain report`): first the time to a given accuracy, or for a text to given bits
+// per byte, then the figures that explain it.
 //
-// Runs that differ in nothing but seed, name and output are repeats of one
-// setting and share one row. A setting's time to the target is the median over
-// its repeats; a repeat that missed the target counts as infinite, so a setting
-// has not reached the target if half or more of its repeats missed it. All
-// other figures are means over the repeats that finished, with the sample
-// standard deviation (n - 1). A setting of which a repeat has diverged is worse
-// than all others, however good the rest of them are, and gets no mark.
+// Runs that differ only in seed, name and output are repeats of one setting and share one row. A
+// setting's time to the target is the median over its repeats. A repeat that missed the target
+// counts as infinite, so a setting has not reached the target if half or more of its repeats missed
+// it. All other figures are means over the repeats that finished, with the sample standard
+// deviation (n - 1). A setting with a diverged repeat ranks below all settings without one, however
+// good its other repeats are, and gets no mark.
 #pragma once
 
 #include <cstddef>
@@ -30,21 +29,20 @@ struct Setting {
   std::size_t finished() const;
   // Whether at least one run has diverged.
   bool has_diverged() const;
-  // What `of_run` says of each run, but for those of which it says nothing.
+  // The values that `of_run` returns, without those runs for which it returns none.
   std::vector<double> values(
       const std::function<std::optional<double>(const RunRecord&)>& of_run) const;
 };
 
 struct Comparison {
   std::optional<double> target;  // an accuracy from 0 to 1, or bits per byte
-  // Sorted by data, then by time to the target, then by quality (Score),
-  // highest first; then those of which runs have diverged, those without a
-  // finished run last.
+  // Sorted by data, then by time to the target, then by quality (Score), highest first. Settings
+  // with diverged runs follow, and last those without a finished run.
   std::vector<Setting> settings;
   std::vector<std::string> varying;  // configuration keys whose values differ
-  // What could not be read, each as one line: file, line, why.
+  // Files or runs that could not be read, one line each: file, line, why.
   std::vector<std::string> skipped;
-  // The first line of all, "" without a question (best_within() in verdict.h).
+  // The first line of the report; "" without a question (best_within() in verdict.h).
   std::string answer = {};
   // Sentences for below the table (verdict.h).
   std::vector<std::string> verdict = {};
@@ -58,15 +56,14 @@ struct Condition {
   std::string value;
 };
 
-// Reads and groups the runs below `paths` that match `where`. A run that cannot
-// be read is skipped; where none can be read, throws a LocatedError of the
-// first failure's kind.
+// Reads and groups the runs below `paths` that match `where`. Skips a run that cannot be read; if
+// none can be read, throws a LocatedError of the first failure's kind.
 Comparison compare(
     const std::vector<std::string>& paths, std::optional<double> target,
     Spectra spectra = Spectra::Read, const std::vector<Condition>& where = {});
 
-// A figure of the first evaluation that reaches the target; infinite where
-// there is none, or if the run has diverged.
+// A figure of the first evaluation that reaches the target; infinite if there is none, or if the
+// run has diverged.
 double at_arrival(const RunRecord& run, std::optional<double> target, double Evaluation::*figure);
 
 // Names by the reason that they share, in the order of first mention.
@@ -77,8 +74,8 @@ void add_name(NamesByReason& all, const std::string& reason, const std::string& 
 // cannot be compared.
 std::vector<std::vector<std::size_t>> by_data(const std::vector<Setting>& settings);
 
-// Mean quality of the runs: -infinity if one of them has diverged, which is the worst result, or
-// if none has finished.
+// Mean quality of the runs; -infinity if one of them has diverged, which is the worst result, or if
+// none has finished.
 double quality_of(const Setting& setting);
 
 // Whether one of its runs lacked cores beside other programs.
@@ -87,7 +84,7 @@ bool runs_beside_others(const Setting& setting);
 // `values` must not be empty; mean and median may be infinite.
 double mean(const std::vector<double>& values);
 double median(std::vector<double> values);
-// That of the sample (n - 1); none of fewer than two values.
+// The standard deviation of the sample (n - 1); none for fewer than two values.
 std::optional<double> standard_deviation(const std::vector<double>& values);
 
 }  // namespace abtrain::report

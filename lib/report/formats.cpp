@@ -25,7 +25,7 @@ struct Cell {
 // A column for people.
 struct TextColumn {
   std::string title;
-  bool is_words = false;  // to be aligned at the left
+  bool is_words = false;  // aligned at the left
   std::vector<Cell> cells = {};
 };
 
@@ -131,12 +131,12 @@ std::string markdown_text(const std::vector<TextColumn>& table) {
   return join(lines, "\n") + "\n";
 }
 
-// What stands above the table.
+// The text above the table.
 std::string answer_text(const Comparison& comparison) {
   return comparison.answer.empty() ? "" : comparison.answer + "\n\n";
 }
 
-// What stands below the table: the verdict, and what was spent on tuning.
+// The text below the table: the verdict, and what was spent on tuning.
 std::string words_below(const Comparison& comparison, bool is_markdown) {
   const auto titled = [&](const std::string& title) {
     return is_markdown ? "\n**" + title + "**\n\n" : "\n" + title + "\n";
@@ -213,7 +213,7 @@ std::string as_table(const Comparison& comparison, const std::vector<Column>& co
   if (std::ranges::any_of(table, has_best)) {
     notes.push_back("* " + mark_text(columns, comparison.settings));
   }
-  // The names may have such signs of their own.
+  // Names may contain this sign too.
   if (std::any_of(table.begin() + 1, table.end(), [](const TextColumn& column) {
         return std::ranges::any_of(column.cells, [](const Cell& cell) {
           return cell.text.find("±") != std::string::npos;

@@ -11,8 +11,8 @@
 
 namespace abtrain::report {
 
-// The best cell of a column gets a star, and is printed bold where `bold` is
-// set. The comparison's verdict and tuning stand below, in Markdown too.
+// The best cell of a column gets a star, and is printed bold if `bold` is set. The comparison's
+// verdict and tuning follow the table, in Markdown too.
 std::string as_table(const Comparison& comparison, const std::vector<Column>& columns, bool bold);
 
 std::string as_markdown(const Comparison& comparison, const std::vector<Column>& columns);
@@ -22,15 +22,14 @@ std::string as_markdown(const Comparison& comparison, const std::vector<Column>&
 // configuration keys that differ. A target that was not reached is "inf".
 std::string as_csv(const Comparison& comparison, const std::vector<Column>& columns);
 
-// A target that was not reached is null. "verdict" is there where a column is
-// about the front, "tuning" where the comparison has one.
+// A target that was not reached is null. "verdict" is present if a column is about the front,
+// "tuning" if the comparison has one.
 std::string as_json(const Comparison& comparison, const std::vector<Column>& columns);
 
-// A sentence on the settings whose workers lacked cores beside other programs; "" if there are
-// none.
+// A sentence about the settings with workers that lacked cores beside other programs; "" if there
+// are none.
 std::string note_on_cores(const std::vector<Setting>& settings);
-// One line for each run that has not finished: its folder, how far it has got
-// and why.
+// One line for each run that has not finished: its folder, how far it got and why it ended.
 std::vector<std::string> unfinished_runs(const Comparison& comparison);
 
 }  // namespace abtrain::report

@@ -23,8 +23,8 @@ bool beats(const FrontPoint& a, const FrontPoint& b) {
   return a.quality >= b.quality && a.cost <= b.cost && (a.quality > b.quality || a.cost < b.cost);
 }
 
-// What both begin with: "ab_1200" and "ab_1400" with "ab", "r4_200" and "r4"
-// with "r4". A number that differs is left out as a whole.
+// The common beginning of both: "ab" for "ab_1200" and "ab_1400", "r4" for "r4_200" and "r4". A
+// number that differs is dropped as a whole.
 std::string common_beginning(const std::string& a, const std::string& b) {
   constexpr std::string_view kDigits = "0123456789";
   constexpr std::string_view kSeparators = " _-.,=";
@@ -102,8 +102,8 @@ std::vector<FrontLine> front_lines(const std::vector<Setting>& settings) {
   for (std::size_t i = 0; i < settings.size(); ++i) {
     const KeyValues& own = settings[i].runs.front().keys;
     keys.push_back(without_length(own));
-    // Settings of equal keys are told apart by their names, so they are no
-    // lengths of one another.
+    // Settings with equal keys differ in their names alone, so they are not lengths of one
+    // configuration.
     const auto line = std::ranges::find_if(lines, [&](const FrontLine& l) {
       return keys[l.settings.front()] == keys[i] &&
              std::ranges::none_of(

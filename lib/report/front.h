@@ -1,6 +1,6 @@
-// The front of a comparison: the settings that no other one beats. One setting
-// beats another if its quality (Score) is as high, its cost no higher, and one
-// of the two is better. A cost is a column of which less is better.
+// The front of a comparison: the settings that no other one beats. One setting beats another if its
+// quality (Score) is at least as high, its cost no higher, and one of the two is better. A cost is
+// a column in which less is better.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,8 @@ namespace abtrain::report {
 // The costs that the quality is weighed against, as keys of columns.
 inline constexpr const char* kFrontCosts = "train_seconds,bytes,parameters,link_seconds";
 
-// What `--front` shows: the accuracy, the bits per byte or R^2, of which the best is
-// marked, then the costs, in each of which the settings on the front are
-// marked; with a target the time to it, unmarked.
+// The columns of `--front`: the accuracy, the bits per byte or R^2, with the best one marked; then
+// the costs, each with the settings on the front marked; with a target the time to it, unmarked.
 std::vector<Column> front_columns(std::optional<double> target);
 
 struct FrontPoint {
@@ -26,21 +25,21 @@ struct FrontPoint {
   double cost = 0;
 };
 
-// One point per setting, of means over its finished runs; none where no run has
-// finished or the cost is unknown.
+// One point per setting: means over its finished runs. None if no run has finished or the cost is
+// unknown.
 std::vector<std::optional<FrontPoint>> front_points(
     const Column& cost, const std::vector<Setting>& settings);
 
-// Whether each point is on the front of its group (by_data(), FrontLine); the
-// groups hold the indices of the points.
+// Whether each point is on the front of its group (by_data(), FrontLine). The groups hold indices
+// of points.
 std::vector<bool> on_front(
     const std::vector<std::optional<FrontPoint>>& points,
     const std::vector<std::vector<std::size_t>>& groups);
 
-// One configuration at several lengths: the settings that differ in nothing but
-// train.steps and train.epochs.
+// One configuration at several lengths: the settings that differ only in train.steps, train.epochs
+// and train.seconds.
 struct FrontLine {
-  std::string name;                   // what the settings' names begin with
+  std::string name;                   // the common beginning of the settings' names
   std::vector<std::size_t> settings;  // their indices
 };
 

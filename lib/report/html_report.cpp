@@ -20,10 +20,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A plot cannot show more points of a run's curve apart.
+// More points of a run's curve could not be told apart in a plot.
 constexpr std::size_t kMaxPoints = 500;
 
-// The points to keep of all: evenly spaced, both ends included.
+// The points to keep: evenly spaced, both ends included.
 template <class Point>
 std::vector<Point> thinned(const std::vector<Point>& all) {
   const std::size_t points = std::min(all.size(), kMaxPoints);
@@ -46,7 +46,7 @@ std::vector<double> rounded(const std::vector<double>& values) {
   return mapped(values, [](double value) { return rounded(value); });
 }
 
-// What the plots show.
+// The score that the plots show.
 WhichScore which_of(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
     for (const RunRecord& run : setting.runs) {
@@ -90,8 +90,7 @@ ordered_json ranks(const std::vector<Decomposition>& cuts) {
       {"layers", mapped(cuts.front().layers, over_time)}};
 }
 
-// The spectra of the first and the last decomposition; null where they were not
-// logged.
+// The spectra of the first and the last decomposition; null if they were not logged.
 ordered_json spectra(const std::vector<Decomposition>& cuts) {
   ordered_json layers = ordered_json::array();
   for (const LayerCut& first : cuts.front().layers) {
@@ -144,7 +143,7 @@ ordered_json column_json(const Column& column, const std::vector<Setting>& setti
       {"cells", mapped(figures(column, settings), cell)}};
 }
 
-// Mean, lowest and highest score of the finished runs; null without any.
+// Mean, lowest and highest score of the finished runs; null if there are none.
 ordered_json scores_json(const Setting& setting, WhichScore which) {
   const std::vector<double> values = setting.values(of_summary(which));
   if (values.empty()) {

@@ -6,8 +6,8 @@
 
 namespace abtrain::report {
 
-// page_frame() holds the marks {{style}}, {{plotly}}, {{data}}, {{script}} and
-// {{plots}}, in this order, where the other parts go.
+// page_frame() holds the marks {{style}}, {{plotly}}, {{data}}, {{script}} and {{plots}}, in this
+// order, in the places of the other parts.
 std::string_view page_frame();
 std::string_view page_style();
 std::string_view page_script();

@@ -45,8 +45,8 @@ void read_config_of(RunRecord& run) {
 
 constexpr std::string_view kSpectrum = "\"singular_values\":{";
 
-// A line without its singular values: they are most of its bytes, and only the
-// first and last decomposition of a run are read in full.
+// A line without its singular values: they are most of its bytes, and only the first and the last
+// decomposition of a run are read in full.
 std::string without_spectra(std::string_view line) {
   std::string out;
   for (std::size_t at; (at = line.find(kSpectrum)) != std::string_view::npos;) {
@@ -90,7 +90,7 @@ Decomposition decomposition(const JsonObject& event) {
   return cut;
 }
 
-// A number of steps, which a damaged file may give as 1e308.
+// A number of steps; a damaged file may give it as 1e308.
 std::int64_t count_of(double steps) {
   return std::llround(std::clamp(steps, 0.0, 1e15));
 }
@@ -111,7 +111,7 @@ void read_metrics(RunRecord& run, Spectra spectra) {
     return;
   }
   const std::string text = read_file(path, kMaxLines);
-  std::vector<Line> cuts;  // with decompositions
+  std::vector<Line> cuts;  // lines with decompositions
   double vnmse = 0;
   int estimates = 0;
   std::size_t begin = 0;
@@ -153,13 +153,13 @@ void read_metrics(RunRecord& run, Spectra spectra) {
   }
 }
 
-// Runs of one worker, and those of earlier versions, have none.
+// Runs of one worker, and runs of earlier versions, have no waiting times.
 void read_waiting(const JsonObject& file, Summary& summary) {
   const double train = summary.train_seconds;
   if (file.find("/by_worker") == nullptr || file.list("/by_worker").empty() || !(train > 0)) {
     return;
   }
-  // As for the warning of a run: in less time, chance decides.
+  // As in a run's own warning: in a shorter time, chance decides.
   constexpr double kSlow = 0.1;
   constexpr double kLeastSeconds = 5;
   const ordered_json& workers = file.list("/by_worker");

@@ -1,11 +1,9 @@
-// The contents of a run folder, as far as they are used to compare runs.
+// The contents of a run folder that are needed to compare runs.
 //
-// Seconds are training time: the clock is stopped during evaluations and
-// checkpoints. Bytes are sent bytes: those of worker 0 up to an evaluation, the
-// mean over the workers for a whole run. Reading throws MissingInput for a
-// folder or file that does not exist, DamagedData (a LocatedError, "file:line:
-// what is wrong") for a file that is malformed, and Config for an invalid
-// config.yaml.
+// Seconds are training time: the clock stops during evaluations and checkpoints. Bytes are sent
+// bytes: up to an evaluation those of worker 0, for a whole run the mean over the workers. Reading
+// throws MissingInput for a folder or file that does not exist, DamagedData (a LocatedError,
+// "file:line: what is wrong") for a malformed file, and Config for an invalid config.yaml.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +26,17 @@ struct Score {
   std::optional<double> bits_per_byte = {};
   std::optional<double> perplexity = {};
 
-  // The measure that it has: accuracy, r2 or bits_per_byte.
+  // The measure that this score has: accuracy, r2 or bits_per_byte.
   std::optional<double> Score::*which() const;
   // Higher is better: the accuracy, R^2, or -bits_per_byte.
   double quality() const;
-  // Whether the accuracy or R^2 is at least, or the bits per byte are at most, this.
+  // Whether the accuracy or R^2 is at least `target`, or the bits per byte are at most `target`.
   bool reaches(double target) const;
   // "88.71 %", "R² 0.8871" or "1.8345 bits per byte".
   std::string text() const;
 };
 using WhichScore = std::optional<double> Score::*;
-// The score in a summary or an evaluation, whose JSON pointers start with `begin`. Throws
+// The score in a summary or an evaluation, at JSON pointers that start with `begin`. Throws
 // DamagedData if there is none.
 Score score_of(const JsonObject& json, const std::string& begin = "/");
 
@@ -76,18 +74,18 @@ struct Summary : Score {
   double bytes = 0;
   std::optional<double> vs_fp32;  // bytes relative to fp32 data parallel
   double train_seconds = 0;
-  std::optional<double> link_seconds;  // over the network that was asked for
+  std::optional<double> link_seconds;  // over the given network
   double ms_per_step = 0;
-  // Shares of the training time. Workers wait for slower ones: the mean over
-  // them, and that of the one that waits most; the slowest waits for nobody.
+  // Shares of the training time. Workers wait for slower ones: the mean over the workers, and the
+  // share of the one that waits most. The slowest waits for nobody.
   double communication_share = 0;
   std::optional<double> waiting_share;
   std::optional<double> waiting_max;
   std::optional<double> coding_share;  // encoding and decoding
-  // "worker 2 on HOST", if it cost the others a tenth of a run of some seconds.
+  // "worker 2 on HOST", if it cost the others a tenth of a run that took some seconds.
   std::string slowest;
-  std::optional<double> core_share;  // of its compute time in which a worker had a core
-  bool beside_others = false;        // it lacked one beside other programs: times are not reliable
+  std::optional<double> core_share;  // fraction of its compute time in which a worker had a core
+  bool beside_others = false;        // it lacked cores beside other programs: unreliable times
   double sent_bits = 0;             // per worker, step and dense parameter
   std::optional<double> encode_ms;  // per step
   std::optional<double> decode_ms;
@@ -100,9 +98,9 @@ struct RunRecord {
   std::string folder;
   std::string name;
   std::uint64_t seed = 0;
-  // The data set; of data that the user brings, also its file or folder.
+  // The data set; for data that the user brings, with its file or folder.
   std::string data;
-  // Every key of the configuration that is in use but name, seed and output, with its value.
+  // Every key of the configuration that is in use, with its value, except name, seed and output.
   KeyValues keys;
   KeyValues own_keys;  // those three
   std::vector<Evaluation> evaluations;
@@ -112,10 +110,9 @@ struct RunRecord {
   run_folder::RunState state = run_folder::RunState::Finished;
   std::int64_t step = 0;   // the last one that was logged
   std::int64_t steps = 0;  // of the whole run; 0: not known yet
-  // The step in which it diverged, if it has; the last one that was logged if failure.json does not
-  // say it.
+  // The step in which the run diverged, if it did; the last logged step if failure.json names none.
   std::optional<std::int64_t> diverged_at = {};
-  // How far a run without a summary has got, and why, as a message.
+  // For a run without a summary: how far it got and why it ended, as a message.
   std::string unfinished;
 
   // "finished", or "running at step 40 of 60".
@@ -143,10 +140,9 @@ struct FoundRuns {
   std::vector<std::string> without;  // a message for each path without runs
 };
 
-// Finds the run folders at or below `paths`: each path is a run folder, or it
-// holds run folders one or two levels down. A folder counts as a run folder if
-// it has any of a run's files or is empty, whether it is complete or not.
-// Throws MissingInput for a path that does not exist.
+// Finds the run folders at or below `paths`: each path is a run folder, or holds run folders one or
+// two levels down. A folder counts as a run folder if it has any of a run's files or is empty,
+// whether the run is complete or not. Throws MissingInput for a path that does not exist.
 FoundRuns find_runs(const std::vector<std::string>& paths);
 
 }  // namespace abtrain::report

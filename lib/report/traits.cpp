@@ -36,7 +36,7 @@ std::string state_text(const Setting& setting) {
       ", ");
 }
 
-// Each worker once that is slow in one of the runs.
+// Lists each worker that is slow in one of the runs, once.
 std::string slowest_text(const Setting& setting) {
   std::set<std::string> names;
   for (const RunRecord& run : setting.runs) {

@@ -1,5 +1,5 @@
-// What a setting is, in words: its data, model, method, length and state. They
-// are the same in every output format; tables show those that tell rows apart.
+// A setting in words: its data, model, method, length and state. The traits are the same in every
+// output format; tables show those that tell rows apart.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace abtrain::report {
 
 struct Trait {
   std::string key;                              // "method": its name everywhere
-  std::string help;                             // what it means, in one sentence
-  bool is_number = false;                       // aligned and sorted as one
+  std::string help;                             // meaning, in one sentence
+  bool is_number = false;                       // aligned and sorted as a number
   std::string (*of)(const Setting&) = nullptr;  // "": not known
 };
 
 std::vector<Trait> all_traits();
 
-// Those that differ, the state where a run has not finished, and the slowest
-// worker where there is one.
+// The traits that differ, the state if a run has not finished, and the slowest worker if there is
+// one.
 std::vector<Trait> shown_traits(const std::vector<Setting>& settings);
 
 }  // namespace abtrain::report

@@ -18,7 +18,7 @@ namespace {
 std::optional<Question> question_of(const JsonObject& json) {
   const auto seconds = json.maybe("/seconds");
   if (!seconds) {
-    return std::nullopt;  // of an earlier version
+    return std::nullopt;  // a file of an earlier version
   }
   return Question{
       *seconds, json.text("/link/bandwidth"), json.text("/link/latency"),
@@ -47,7 +47,7 @@ void add_file(const std::filesystem::path& folder, Tuning& tuning) {
   }
   for (std::size_t i = 0; i < json.list("/left_out").size(); ++i) {
     const auto at = [&](const char* key) { return formatted("/left_out/{}/{}", i, key); };
-    const bool has_kind = json.find(at("kind").c_str()) != nullptr;  // else of an earlier version
+    const bool has_kind = json.find(at("kind").c_str()) != nullptr;  // else an earlier version
     tuning.left_out.push_back(
         {{"name", json.text(at("name").c_str())},
          {"why", json.text(at("why").c_str())},
@@ -55,7 +55,7 @@ void add_file(const std::filesystem::path& folder, Tuning& tuning) {
   }
 }
 
-// A text of one of the lists, safe to show.
+// A text from one of the lists, safe to show.
 std::string shown(const nlohmann::ordered_json& one, const char* key) {
   return printable(one.at(key).get<std::string>());
 }

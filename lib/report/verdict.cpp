@@ -16,7 +16,7 @@ namespace abtrain::report {
 
 namespace {
 
-// How qualities are said: accuracies in percent, R², or bits per byte.
+// Expresses qualities: accuracies in percent, R², or bits per byte.
 struct Words {
   WhichScore score;
   bool is_accuracy = score == &Score::accuracy;
@@ -27,7 +27,7 @@ struct Words {
     of.*score = is_text ? -quality : quality;
     return of.text();
   }
-  // A difference or a spread in words; "" where it is too small to be shown.
+  // A difference or a spread in words; "" if it is too small to be shown.
   std::string amount(double quality) const {
     const double shown = is_accuracy ? 100 * quality : quality;
     const int decimals = !is_accuracy ? 4 : shown < 0.095 ? 2 : 1;
@@ -45,7 +45,7 @@ struct Words {
   }
 };
 
-// Rounded up to three digits, so that what is said of "at most" holds.
+// Rounds up to three digits, so that "at most" stays true.
 std::string parameters_text(double parameters) {
   double unit = 1;
   while (parameters / unit >= 1000) {
@@ -66,7 +66,7 @@ class Judge {
   explicit Judge(std::vector<Contender> all)
       : all_(std::move(all)), words_{all_.front().score}, budgets_(size_budgets(all_)) {}
 
-  // Who wins if bytes and parameters cost nothing.
+  // The winner if bytes and parameters cost nothing.
   std::string winner() const {
     return answer_text(winner_of(all_));
   }
@@ -122,7 +122,7 @@ class Judge {
     return one.name + (one.is_on_its_way ? " before its end" : "");
   }
 
-  // " (a gap of 0.4 points could be seen)": between the first and each of the others.
+  // " (a gap of 0.4 points could be seen)": the largest such gap between the first and the others.
   std::string gap_text(const Answer& answer) const {
     double gap = 0;
     for (const std::size_t i : answer.first) {
@@ -181,7 +181,7 @@ class Judge {
            (is_last && budget.parameters ? " With a larger model, none is better." : "");
   }
 
-  // How a stands to b, which it dominates.
+  // How a compares with b, which it dominates.
   std::string by_what(const Contender& a, const Contender& b) const {
     std::vector<std::string> parts = {
         is_better(a, b) ? (words_.is_accuracy ? "is more accurate" : "is better")
@@ -195,7 +195,7 @@ class Judge {
     return formatted("{} {}", a.name, listed(parts));
   }
 
-  // One sentence for all that the same setting dominates in the same way.
+  // One sentence for all settings that the same setting dominates in the same way.
   void add_dominated(std::vector<std::string>& lines) const {
     const auto by = dominators(all_);
     NamesByReason groups;
@@ -211,7 +211,7 @@ class Judge {
     }
   }
 
-  // "wins": none but AB-training is first; that others are not separated; or "" where it is not.
+  // "wins" if only AB-training is first, "is not separated from the best" if it ties, else "".
   std::string ab_verb(const Answer& answer) const {
     const auto count =
         std::ranges::count_if(answer.first, [&](std::size_t i) { return all_[i].is_ab; });
@@ -262,7 +262,8 @@ class Judge {
   std::vector<SizeBudget> budgets_;
 };
 
-// Takes out those that took too long for a question of so many seconds (0: none was asked).
+// Removes and returns the contenders that took too long for a question of so many seconds (0: none
+// was asked).
 std::vector<Contender> taken_late(std::vector<Contender>& all, double seconds) {
   const auto late = std::ranges::stable_partition(
       all, [&](const Contender& one) { return seconds == 0 || one.seconds <= kInTime * seconds; });

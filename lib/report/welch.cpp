@@ -12,8 +12,8 @@ namespace abtrain::report {
 
 namespace {
 
-// The continued fraction of the incomplete beta function (DLMF 8.17.22), from
-// its end to its front.
+// The continued fraction of the incomplete beta function (DLMF 8.17.22), evaluated from its end to
+// its front.
 double beta_fraction(double x, double a, double b) {
   constexpr int kTerms = 400;
   double value = 1;
@@ -45,18 +45,18 @@ double error_of(const std::vector<double>& values) {
   return std::pow(*standard_deviation(values), 2) / static_cast<double>(values.size());
 }
 
-// The two-sided probability of |t| or more.
+// The two-sided probability of a value of at least |t|.
 double tails(double t_squared, double freedom) {
   return beta_share(freedom / (freedom + t_squared), freedom / 2, 0.5);
 }
 
-// That of Welch and Satterthwaite, from the squared standard errors of two means.
+// The degrees of freedom of Welch and Satterthwaite, from the squared standard errors of two means.
 double freedom_of(double error_a, double error_b, double count_a, double count_b) {
   const double error = error_a + error_b;
   return error * error / (error_a * error_a / (count_a - 1) + error_b * error_b / (count_b - 1));
 }
 
-// Where `is_above`, which changes once, becomes true.
+// The point where `is_above`, which changes once, becomes true.
 double crossing(double low, double high, const auto& is_above) {
   constexpr int kHalvings = 50;
   for (int i = 0; i < kHalvings; ++i) {
@@ -66,8 +66,8 @@ double crossing(double low, double high, const auto& is_above) {
   return high;
 }
 
-// The t beyond which 5 % lie, on both sides, by interpolation between degrees of freedom
-// whose inverses are equally apart.
+// The critical t of the two-sided test at 5 %, interpolated between degrees of freedom with equally
+// spaced inverses.
 class Critical {
  public:
   Critical(double least, double most) : most_(1 / least), step_((1 / least - 1 / most) / kSteps) {
@@ -86,14 +86,14 @@ class Critical {
 
  private:
   static constexpr int kSteps = 32;
-  static constexpr double kLargest = 20;  // above 12.7, that of 1 degree
+  static constexpr double kLargest = 20;  // above 12.7, the value for 1 degree
   double most_;
   double step_;
   std::array<double, kSteps + 1> table_{};
 };
 
-// What a sample of a normal population with variance 1 has as its variance, and with what
-// probability (to a factor): points of the chi distribution over its square root.
+// The variance of a sample from a normal population with variance 1, and the probability of that
+// variance (up to a factor): points of the chi distribution over its square root.
 struct Share {
   double variance;
   double weight;
@@ -156,7 +156,7 @@ std::optional<double> welch_p(const std::vector<double>& a, const std::vector<do
     return {};
   }
   const double apart = std::abs(mean(a) - mean(b));
-  constexpr double kRounding = 1e-12;  // of means that are equal
+  constexpr double kRounding = 1e-12;  // for means that are equal
   if (apart <= kRounding * (std::abs(mean(a)) + std::abs(mean(b)))) {
     return 1;
   }

@@ -1,7 +1,7 @@
-// Appends to a file even while that fails, for example because the disk is full:
-// what cannot be written is kept in memory and written, in the original order, as
-// soon as that is possible. Logs a warning when writing begins to fail, and a
-// message when everything has been written after all.
+// Appends to a file even if writing fails for a while, for example because the disk is full: bytes
+// that cannot be written are kept in memory and written, in the original order, as soon as
+// possible. Logs a warning when writing begins to fail, and a message when everything has been
+// written after all.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ class Backlog {
   Backlog(std::function<void(std::string_view)> write, Log& log)
       : write_(std::move(write)), log_(log) {}
 
-  // Writes what is left from before, and then the bytes.
+  // Writes what is left from earlier calls, then the bytes.
   void add(std::string_view bytes);
   // Throws Error(Io) if something is left that still cannot be written.
   void finish();

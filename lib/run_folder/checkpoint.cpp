@@ -75,8 +75,7 @@ ordered_json values_of(const state::SafetensorsFile& file) {
   return values;
 }
 
-// That the file is the one of this step and worker, and not a copy of another
-// one.
+// Checks that the file belongs to this step and worker, and is not a copy of another one.
 void check_place(const state::SafetensorsFile& file, std::int64_t step, int worker) {
   for (const auto& [key, number] :
        {std::pair(kStep, step), std::pair(kWorker, std::int64_t{worker})}) {
@@ -123,7 +122,7 @@ void verify(const Checkpoint& checkpoint) {
   try {
     workers = config::read_config(config).workers;
   } catch (const LocatedError&) {
-    // Whoever resumes from it reports what is wrong with the configuration.
+    // A resume reports what is wrong with the configuration.
   }
   ABT_CHECK(
       workers == checkpoint.workers(), DamagedData,
@@ -162,7 +161,7 @@ std::vector<Checkpoint> list_checkpoints(const std::string& run_folder) {
 }
 
 std::vector<Checkpoint>::const_iterator best_of(const std::vector<Checkpoint>& checkpoints) {
-  const auto best =  // none is less than any number
+  const auto best =  // nullopt is less than any number
       std::ranges::max_element(checkpoints, {}, &Checkpoint::validation_accuracy);
   return best != checkpoints.end() && best->validation_accuracy ? best : checkpoints.end();
 }

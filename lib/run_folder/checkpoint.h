@@ -25,7 +25,7 @@ struct Checkpoint {
   std::int64_t step = 0;                           // steps done
   std::int64_t run_steps = 0;                      // total steps of that run
   std::vector<int> leads = {};                     // per worker: who stores its replicas' state
-  std::optional<double> validation_accuracy = {};  // of a text 1 / perplexity
+  std::optional<double> validation_accuracy = {};  // for text: 1 / perplexity
   std::int64_t metrics_bytes = 0;                  // length of metrics.jsonl when it was saved
   std::string model_file = {};                     // hash of model.file, if it is known
   int workers() const {
@@ -43,28 +43,27 @@ Checkpoint read_checkpoint(const std::string& folder);
 
 // Compares all files with the manifest. Throws DamagedData naming the file.
 void verify(const Checkpoint& checkpoint);
-// Reads it, and verifies it.
+// Reads and verifies the checkpoint in `folder`.
 Checkpoint verified_checkpoint(const std::string& folder);
 
-// The newest checkpoint that verifies; those that do not are named in the log.
-// Another run may go on in the folder: if it removes one meanwhile, the look
-// begins anew.
+// The newest checkpoint that verifies; the log names those that do not. If another run in the
+// folder removes one meanwhile, the search begins again.
 std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& log);
 
-// "runs/my@best" is the checkpoint `best` of the run `runs/my`; of "runs/my" it is "". A run folder
-// may have such a sign in its own name.
+// "runs/my@best" means the checkpoint `best` of the run `runs/my`; for "runs/my" the checkpoint is
+// "". A run folder may have an @ in its own name.
 struct RunName {
   std::string run, checkpoint;
 };
 RunName split_run_name(const std::string& name);
 
-// The checkpoint that a user names: "last", "best" (with the best validation
-// accuracy), or "step-400"; it is verified. Throws MissingInput, which says what
-// there is; DamagedData.
+// The checkpoint that a user names: "last", "best" (with the best validation accuracy), or
+// "step-400"; it is verified. Throws MissingInput, which lists the existing checkpoints;
+// DamagedData.
 Checkpoint named_checkpoint(const std::string& run_folder, const std::string& name);
 
-// The state that worker `rank` stored, plus that of its replicas, which their
-// lead stored. Throws DamagedData.
+// The state that worker `rank` stored, plus the shared state of its replicas, which their lead
+// stored. Throws DamagedData.
 state::State load_state(const Checkpoint& checkpoint, int rank);
 
 class CheckpointWriter {

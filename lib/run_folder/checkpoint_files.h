@@ -16,7 +16,7 @@ constexpr const char* kStep = "step";
 constexpr const char* kWorker = "worker";
 constexpr std::int64_t kMaxWorkers = 65536;  // limit of the key `workers`
 constexpr const char* kStepPrefix = "step-";
-// In front of the name of a folder that is about to be removed.
+// Prefix for the name of a folder that is about to be removed.
 constexpr const char* kObsolete = ".obsolete-";
 constexpr const char* kOwnPrefix = "own/";
 constexpr const char* kReplicasPrefix = "replicas/";
@@ -26,14 +26,14 @@ std::string worker_file(int rank);
 // "step-0000000420"
 std::string step_folder(std::int64_t step);
 
-// Full paths of the entries of <run folder>/checkpoints whose names begin with
-// the prefix, the greatest name first: of checkpoints, whose step numbers have
-// leading zeros, the newest.
+// Full paths of the entries of <run folder>/checkpoints whose names begin with the prefix, in
+// descending order of name: the newest checkpoint comes first, because step numbers have leading
+// zeros.
 std::vector<std::string> entries_of(const std::string& run_folder, const std::string& prefix);
-// Puts the folder `from` in the place `to`. What was there is kept in `old`, beside it, until that
-// is done, and is put back if it fails. The caller removes `old`. Throws Io.
+// Moves the folder `from` to `to`. An earlier `to` is first moved to `old`, beside it, and is moved
+// back on failure. The caller removes `old`. Throws Io.
 void replace_folder(const std::string& from, const std::string& to, const std::string& old);
-// After a replace_folder() that was killed: puts `old` back in the place `to`, or removes it if the
-// place is taken. Throws Io.
+// After a replace_folder() that was killed: moves `old` back to `to`, or removes it if `to` exists.
+// Throws Io.
 void settle_replaced(const std::string& to, const std::string& old);
 }  // namespace abtrain::run_folder

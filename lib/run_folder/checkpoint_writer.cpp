@@ -34,7 +34,7 @@ namespace {
 
 constexpr const char* kUnfinished = ".unfinished-";
 
-// A message that workers exchange; its end is cut off where it is longer.
+// A message that workers exchange; longer ones are truncated.
 using Words = std::array<char, 512>;
 
 Words words_of(const std::string& message) {
@@ -43,8 +43,8 @@ Words words_of(const std::string& message) {
   return words;
 }
 
-// What those that failed say. Where several say the same of different files, the first one speaks
-// for all.
+// The problems of the workers that failed. If several have the same problem with different files,
+// only the first is quoted.
 std::string text_of(const std::vector<std::int64_t>& failed, const std::vector<Words>& problems) {
   std::vector<std::string> texts;
   std::set<std::string> reasons;
@@ -70,7 +70,7 @@ std::string text_of(const std::vector<std::int64_t>& failed, const std::vector<W
                           more == 1 ? "another worker" : formatted("{} other workers", more)));
 }
 
-// A link counts, wherever it leads.
+// Whether `path` exists. A link counts, wherever it leads.
 bool has_entry(const std::string& path) {
   struct stat status {};
   const bool found = uninterrupted([&] { return ::lstat(path.c_str(), &status); }) == 0;
@@ -130,8 +130,8 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   const bool first = world_.rank() == 0;
   const std::string all = options_.run_folder + "/" + config::kCheckpoints;
   const std::string folder = formatted("{}/{}{}", all, kUnfinished, step_folder(about.step));
-  // Runs the body, and says whether it has succeeded on all workers. Whatever it throws costs only
-  // this checkpoint: if the run cannot go on either, its next step says why.
+  // Runs the body and returns whether it succeeded on all workers. An exception costs only this
+  // checkpoint: if the run cannot continue either, its next step says why.
   const auto all_succeed = [&](const auto& body) {
     std::optional<std::string> problem;
     try {

@@ -26,7 +26,7 @@ namespace {
 constexpr std::chrono::milliseconds kPause{50};
 constexpr std::chrono::milliseconds kPatience{300};
 
-// A release must not wait for a check that hangs in a network disk.
+// A release must not wait for a check that hangs on a network disk.
 std::timed_mutex registry_mutex;
 RunLock* registered = nullptr;
 std::atomic<bool> lost{false};
@@ -44,7 +44,7 @@ void check_done(bool ok, const std::string& path) {
   ABT_CHECK(ok, Io, "cannot lock the run folder with '{}': {}", path, message_of(errno));
 }
 
-// Not open if there is no such file, or no such folder.
+// The result is not open if the file or its folder does not exist.
 Descriptor open_lock(const std::string& path, int flags) {
   Descriptor file(uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); }));
   check_done(file.is_open() || errno == ENOENT, path);
@@ -122,7 +122,7 @@ bool RunLock::try_take(Log& log) {
     return false;
   }
   check_done(::ftruncate(file.get(), 0) == 0 && write_all(file.get(), text_), path_);
-  // A holder that ended meanwhile has removed this file, and there may be another one.
+  // A holder that ended meanwhile may have removed this file, and another one may exist.
   if (!why_lost().empty()) {
     return false;
   }
@@ -135,7 +135,7 @@ bool RunLock::try_take(Log& log) {
   return true;
 }
 
-// Empty if it is not lost. Throws Error(Io) if that cannot be seen.
+// Why the lock is lost; empty if it is not. Throws Error(Io) if that cannot be determined.
 std::string RunLock::why_lost() const {
   const Descriptor file = open_lock(path_, O_RDONLY);
   if (!file.is_open()) {

@@ -1,11 +1,10 @@
-// The lock of a run folder: lock.json says who trains in it, and that process
-// holds a lock on the open file (F_OFD_SETLK), which the kernel gives back
-// however the process ends. On NFS and Lustre it counts on all hosts. A file
-// that nobody has locked was left by a process that was killed.
+// The lock of a run folder. lock.json names the process that trains in it; that process holds a
+// lock on the open file (F_OFD_SETLK), which the kernel releases however the process ends. On NFS
+// and Lustre it is valid on all hosts. A file without a lock was left by a process that was killed.
 //
-// Whoever finds another text in the file, or none, has lost the folder: the file
-// was removed, a server gave up the lock of a host that it could not reach, or
-// the file system has no locks and a second program has come.
+// A process that finds another text in the file, or no file, has lost the folder: the file was
+// removed, a server gave up the lock of a host that it could not reach, or the file system has no
+// locks and a second program has started.
 #pragma once
 
 #include <optional>
@@ -18,9 +17,9 @@ namespace abtrain::run_folder {
 
 class RunLock {
  public:
-  // Creates the folder if it is missing and takes its lock. The holder may be
-  // about to end, and has `patience` seconds to do so. Warns if the file system
-  // has no locks. Throws Error(Stopped), exit code 75, naming the holder.
+  // Creates the folder if it is missing and takes its lock. Waits up to `patience` seconds for a
+  // holder that is about to end. Warns if the file system has no locks. Throws Error(Stopped), exit
+  // code 75, naming the holder.
   RunLock(std::string folder, Log& log, double patience = 5);
   // Releases the lock, and removes the folder if it was created here and is
   // still empty.
@@ -50,15 +49,15 @@ void release_run_lock() noexcept;
 // Whether a check has found that the lock is lost: the folder then belongs to
 // another process.
 bool lost_run_lock() noexcept;
-// Takes the lock away from a process that is known to be gone. If it is alive
-// all the same, it has lost the folder.
+// Takes the lock away from a process that is known to be gone. If it is alive after all, it loses
+// the folder.
 void break_run_lock(const std::string& folder);
 
 struct LockSeen {
   std::string holder;           // "process 123 on host, since 2026-01-02T03:04:05Z"
   std::optional<bool> is_held;  // nullopt: the file system does not tell
 };
-// What is seen of the lock from outside; nullopt if there is no file.
+// The lock as seen from outside; nullopt if there is no file.
 std::optional<LockSeen> look_at_lock(const std::string& folder);
 
 }  // namespace abtrain::run_folder

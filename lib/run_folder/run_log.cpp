@@ -17,7 +17,7 @@ namespace {
 constexpr double kLiveSeconds = 0.2;
 constexpr double kPlainSeconds = 30;
 
-// When the last of these lines was logged; 0 if they do not say so.
+// The `seconds` of the last of these lines; 0 if it has none.
 double seconds_of_last(std::string_view lines) {
   if (lines.ends_with('\n')) {
     lines.remove_suffix(1);

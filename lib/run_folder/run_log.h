@@ -42,7 +42,7 @@ class RunLog {
   Log& log() {
     return log_;
   }
-  // Makes the clock go on from that time, or from the last event's if that is later.
+  // Continues the clock from this time, or from the last event's time if that is later.
   void set_seconds(double seconds) {
     watch_ = Stopwatch(std::max(seconds, last_event_));
   }
@@ -53,10 +53,10 @@ class RunLog {
   void finish();
 
  private:
-  // Goes on in new files, with a warning, if another process has removed or replaced them. Throws
-  // Io.
+  // Continues in new files, with a warning, if another process has removed or replaced the old
+  // ones. Throws Io.
   void find_files_again();
-  // Runs the body. An Error of it is a warning, and is said once.
+  // Runs the body. Logs its Error as a warning, once.
   void try_to(const std::function<void()>& body);
 
   Log& log_;

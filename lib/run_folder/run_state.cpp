@@ -43,7 +43,7 @@ RunStatus status_of(const std::string& folder) {
   if (lock && lock->is_held.value_or(false)) {
     return {RunState::Running, lock->holder};
   }
-  // A run that fails writes why before it releases its lock.
+  // A run that fails writes the reason before it releases its lock.
   if (const std::string failure = folder + "/failure.json"; is_there(failure)) {
     return failure_in(failure);
   }

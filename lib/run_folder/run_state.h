@@ -1,4 +1,4 @@
-// What became of a run, according to its folder.
+// The outcome of a run, according to its folder.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ enum class RunState {
   Finished,  // it has written summary.json
   Running,   // a process holds its lock
   Failed,    // it has written failure.json
-  Killed,    // its lock file is there, and nobody holds it
-  Stopped,   // it has released its lock before it had finished
+  Killed,    // its lock file exists, but nobody holds the lock
+  Stopped,   // it released its lock before it had finished
 };
 
 // The state as a word, as in "finished".
@@ -23,13 +23,12 @@ struct RunStatus {
   // Who trains or trained in the folder, or why the run has failed; "" for a
   // run that has finished or was stopped.
   std::string about = {};
-  // From failure.json, if the run has failed. A damaged file gives 0 and none.
+  // From failure.json, if the run has failed. A damaged file gives 0 and nullopt.
   int exit_code = 0;
   std::optional<std::int64_t> step = {};
 };
 
-// Where the file system has no locks, a lock file counts as held. Throws Error
-// if it cannot be read.
+// If the file system has no locks, a lock file counts as held. Throws Error if it cannot be read.
 RunStatus status_of(const std::string& folder);
 
 }  // namespace abtrain::run_folder

@@ -1,7 +1,6 @@
-// The run's events file for TensorBoard: the numbers of metrics.jsonl as
-// scalars, plus the configuration as hyperparameters. So the file can be
-// rebuilt from metrics.jsonl, which is how a resumed run begins: what was
-// logged after the checkpoint is dropped from both.
+// The run's events file for TensorBoard: the numbers of metrics.jsonl as scalars, plus the
+// configuration as hyperparameters. A resumed run rebuilds the file from metrics.jsonl: events
+// logged after the checkpoint are dropped from both.
 //
 // An event's wall time is the start of the run plus the event's `seconds`: the
 // relative axis of TensorBoard is the run's own clock, which stands still
@@ -40,7 +39,7 @@ class TensorBoard {
 
   // Adds one event of metrics.jsonl, with "event", "step" and "seconds".
   void add(const nlohmann::ordered_json& event);
-  // As that of Appender.
+  // As Appender::find_again().
   std::string find_again() {
     return file_->find_again();
   }

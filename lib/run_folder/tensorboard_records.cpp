@@ -25,10 +25,9 @@ Message tagged(const std::string& tag) {
   return Message().bytes(1, tag);
 }
 
-// The message that the hparams plugin reads: HParamsPluginData {1 version, 3
-// session_start_info, 4 session_end_info} in SummaryMetadata {1 plugin_data {1
-// plugin_name, 2 content}, 4 data_class}, beside a TensorProto {1 dtype, 2
-// tensor_shape {2 dim {1 size}}} of no elements.
+// The message that the hparams plugin reads: HParamsPluginData {1 version, 3 session_start_info, 4
+// session_end_info} in SummaryMetadata {1 plugin_data {1 plugin_name, 2 content}, 4 data_class},
+// beside a TensorProto {1 dtype, 2 tensor_shape {2 dim {1 size}}} without elements.
 Message hparams(const char* tag, int field, const Message& info) {
   constexpr int kFloat = 1;
   constexpr int kTensor = 2;

@@ -1,5 +1,5 @@
-// What a run shows in TensorBoard: its configuration as hyperparameters and the
-// numbers of metrics.jsonl as scalars, as records of an events file.
+// The records of a run's events file for TensorBoard: the configuration as hyperparameters, and the
+// numbers of metrics.jsonl as scalars.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,6 +1,5 @@
-// What a bit-exact resume needs: a worker's named tensors and values. A part
-// that has state lists it in one function, which is used for both saving and
-// loading:
+// A worker's named tensors and values for a bit-exact resume. A component with state lists it in
+// one function, which is used for both saving and loading:
 //   void archive(Archive& a) {
 //     a.value("step", step_);
 //     a.tensor("m", m_, Owner::Worker);

@@ -33,11 +33,10 @@ std::uint64_t write_safetensors(
     const std::map<std::string, std::string>& metadata,
     const std::function<void(std::string_view)>& watch = {});
 
-// A file whose header is parsed; a tensor is read from disk when it is asked
-// for. Throws MissingInput, or DamagedData naming the tensor that is missing or
-// has another shape. The constructor checks what Python's safetensors also
-// insists on: that each tensor has the bytes of its shape, and that together
-// they fill the file without gap or overlap.
+// Parses the header of a file; each tensor is read from disk on request. Throws MissingInput, or
+// DamagedData naming the tensor that is missing or has another shape. The constructor checks what
+// Python's safetensors also requires: each tensor has the bytes of its shape, and together they
+// fill the file without gap or overlap.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
@@ -48,7 +47,7 @@ class SafetensorsFile {
   bool has(const std::string& name) const {
     return places_.contains(name);
   }
-  // Leaves out what all names begin with, also in the metadata ("shape:NAME").
+  // Removes `prefix`, with which all names begin, also in the metadata ("shape:NAME").
   void strip(const std::string& prefix);
   // Names of all tensors, in the file's order.
   std::vector<std::string> names() const;
@@ -70,7 +69,7 @@ class SafetensorsFile {
 
   // Reads one of tensors() in its own dtype, which must be a float_type().
   at::Tensor load(const StoredTensor& tensor) const;
-  // Byte of the file from which StoredTensor::begin and end count.
+  // The file offset from which StoredTensor::begin and end count.
   std::uint64_t data_begin() const {
     return begin_;
   }

@@ -1,4 +1,4 @@
-// The header of a safetensors file: which tensor lies where.
+// The header of a safetensors file: the position of each tensor.
 #pragma once
 
 #include <c10/core/ScalarType.h>

@@ -138,7 +138,7 @@ std::string text_of(const Choice& choice) {
   if (choice.size() == 1) {
     return choice.front().text;
   }
-  std::set<std::string> parts;  // sorted: the written order is irrelevant
+  std::set<std::string> parts;  // sorted: the order in which they were written does not matter
   for (const Assignment& assignment : choice) {
     parts.insert(assignment.override.key + ": " + assignment.text);
   }

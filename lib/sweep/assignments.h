@@ -1,5 +1,5 @@
-// Splits the values of a sweep into single keys and checks each of them against
-// the table of configuration keys.
+// Splits the values of a sweep into single keys and checks each of them against the table of
+// configuration keys.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@ class AssignmentReader {
   AssignmentReader(const AssignmentReader&) = delete;
   AssignmentReader& operator=(const AssignmentReader&) = delete;
 
-  // Appends the assignments of `value` to `out`: {rule: energy, keep: 0.8} of
-  // method.rank has two. `place`: where the key stands, for error messages.
+  // Appends the assignments in `value` to `out`: for method.rank, {rule: energy, keep: 0.8} holds
+  // two. `place`: where the key stands, for error messages.
   void add(const std::string& key, const Location& place, const Value& value, Choice& out);
   // Adds all keys of a section; `prefix` is "" or ends with a '.'.
   void add_section(const std::string& prefix, const Value& section, Choice& out);
   // Reads a section's table.
   void read(const Fields& fields, const Value& section);
-  // Reads {a.b: 3, c.d: x 2}, where x 2 multiplies the value that a rival has.
+  // Reads {a.b: 3, c.d: x 2}, where x 2 doubles the value that a rival has.
   Move move(const Value& section);
   // Appends a problem.
   void problem(const Location& place, const std::string& key, std::string text) {
@@ -34,8 +34,7 @@ class AssignmentReader {
   }
 
  private:
-  // The value in its printed form; where the key cannot take it, "", and a
-  // problem is appended.
+  // The value in its printed form. If the key cannot take it, appends a problem and returns "".
   std::string checked(const config::Override& override);
 
   std::vector<Problem>& problems_;
@@ -58,8 +57,8 @@ void for_each_assignment(const std::vector<Choice>& choices, const auto& visit) 
   }
 }
 
-// Appends a problem for each key that is given values in two places: a varied
-// key may have them in only one.
+// Appends a problem for each key that gets values in two places; a varied key may get them in only
+// one.
 void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems);
 
 }  // namespace abtrain::sweep

@@ -27,8 +27,8 @@ bool defines(const RivalSketch& sketch, const std::string& key) {
   return key.ends_with(".name") || is_muon || sketch.kind == RivalSketch::Kind::Reducer;
 }
 
-// A warm-up in steps or epochs, as a share of the configured run: so runs of
-// all lengths have it in proportion.
+// Adds a warm-up given in steps or epochs as a share of the configured run, so that runs of all
+// lengths get a proportional one.
 void add_share(Sets& sets, const char* key, const Duration& warmup, const RunLength& length) {
   if (warmup.unit != Duration::Unit::Percent && warmup.value > 0) {
     const double percent = std::min(
@@ -38,9 +38,9 @@ void add_share(Sets& sets, const char* key, const Duration& warmup, const RunLen
   }
 }
 
-// The keys of the sketch that the command line leaves to it. What it replaces is noted in `why`.
-// Throws Error(Config) where it gives another value to a key that makes the rival what it is; in a
-// plan, such a key stays as it is.
+// The keys of the sketch that the command line does not set. Notes in `why` where the command line
+// replaces a value. Throws Error(Config) if it changes a key that makes the rival what it is; in a
+// plan, the sketch keeps such a key.
 Sets fitted(const RivalSketch& sketch, const Ground& ground, std::string& why) {
   Sets own;
   for (const Assignment& one : assignments_of(sketch.set(ground.base))) {
@@ -57,7 +57,7 @@ Sets fitted(const RivalSketch& sketch, const Ground& ground, std::string& why) {
   return own;
 }
 
-// The keys of AB-training that its sketches leave to the configuration.
+// The keys of AB-training that its sketches take from the configuration.
 Sets ab_keys(const std::string& name, const Ground& ground) {
   const methods::MethodOptions& method = ground.base.method;
   Sets keys;
@@ -67,8 +67,8 @@ Sets ab_keys(const std::string& name, const Ground& ground) {
     keys = joined({keys, ground.size});
   }
   if (name == "ab_recipe") {
-    // Its rule is `budget` already. Another rule than that and `ratio` has no ratio of its own, so
-    // the recipe takes the ratio that it comes to.
+    // The rule is `budget` already. Rules other than `budget` and `ratio` have no ratio of their
+    // own, so the recipe takes the ratio that they result in.
     const bool has_ratio = method.rank.rule == linalg::RankRuleName::Budget ||
                            method.rank.rule == linalg::RankRuleName::Ratio;
     const std::string own = print_number(has_ratio ? method.rank.ratio : ground.ratio);
@@ -77,8 +77,8 @@ Sets ab_keys(const std::string& name, const Ground& ground) {
   return keys;
 }
 
-// Bytes that a worker sends in a run of the configured length. Throws Error(Config) if only the
-// spectra can tell.
+// Bytes that a worker sends in a run of the configured length. Throws Error(Config) if that depends
+// on spectra.
 double bytes_of(const RunOptions& o, const Ground& ground) {
   const auto planned = config::model_sizes(o, ground.set);
   ABT_CHECK(planned, Config, "only the spectra tell how many bytes AB-training sends");
@@ -87,7 +87,7 @@ double bytes_of(const RunOptions& o, const Ground& ground) {
 
 void complete(RivalPlan& rival, const Sets& size, const RivalSketch& sketch, const Ground& ground);
 
-// The rival before it has a network. Throws Error(Config) where it makes no sense.
+// The rival before it gets a network. Throws Error(Config) if it makes no sense.
 RivalPlan begun_of(const RivalSketch& sketch, const Ground& ground) {
   const std::string& name = sketch.name;
   ABT_CHECK(
@@ -108,8 +108,8 @@ RivalPlan begun_of(const RivalSketch& sketch, const Ground& ground) {
   return rival;
 }
 
-// The override with which the rival sends as many bytes as AB-training, as nearly as whole steps
-// between synchronizations allow; none where the command line gives the interval.
+// The override with which the rival sends as many bytes as AB-training, as closely as whole steps
+// between synchronizations allow; none if the command line gives the interval.
 std::optional<std::string> interval_of(const RunOptions& o, const Ground& ground) {
   const auto& all = rival_sketches();
   const RivalSketch& sketch = *std::ranges::find(all, ground.ab_name(), &RivalSketch::name);
@@ -125,7 +125,7 @@ std::optional<std::string> interval_of(const RunOptions& o, const Ground& ground
              : std::optional(formatted("method.sync_every={}", std::llround(steps)));
 }
 
-// Puts the rival's keys together, for the network with the keys `size`.
+// Completes the rival's keys, for the network with the keys `size`.
 void complete(RivalPlan& rival, const Sets& size, const RivalSketch& sketch, const Ground& ground) {
   const std::vector<std::string> sized = mapped(size, key_of);
   Sets model;  // given for the large network
@@ -173,7 +173,7 @@ Sets common_of(const Ground& ground, const Sets& sets) {
 std::vector<RivalPlan> rivals_of(const RivalSketch& sketch, const Ground& ground) {
   const RivalPlan begun = begun_of(sketch, ground);
   std::vector<RivalPlan> all;
-  // The first one keeps the name of the sketch.
+  // The first shape keeps the name of the sketch.
   const auto add = [&](const std::string& name, const std::string& what, const Sets& size) {
     RivalPlan& one = all.emplace_back(begun);
     one.name += all.size() == 1 ? "" : "_" + name;

@@ -1,4 +1,4 @@
-// The sketches of rivals, fitted to a configuration.
+// Fits the sketches of rivals to a configuration.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace abtrain::sweep {
 
-// The overrides of all rivals; `sets`: those of the command line. Those of the model stand with
-// each rival, since the small networks have others.
+// The overrides that all rivals share. `sets`: those of the command line. Overrides of the model
+// are kept with each rival, since the small networks have others.
 Sets common_of(const Ground& ground, const Sets& sets);
 
-// The rival, in each shape of its network if that has some. The first shape needs no mark in the
-// name. Throws Error(Config) where the rival makes no sense for the configuration.
+// The rival, once for each shape of its network if it has several. The first shape gets no suffix
+// in its name. Throws Error(Config) if the rival makes no sense for the configuration.
 std::vector<RivalPlan> rivals_of(const RivalSketch& sketch, const Ground& ground);
 
 }  // namespace abtrain::sweep

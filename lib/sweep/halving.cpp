@@ -23,11 +23,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Settings that a rival tries in the first round and in each one after it.
+// Number of settings that a rival tries in the first round, and in each later one.
 constexpr std::int64_t kFirst = 3;
 constexpr std::int64_t kNext = 2;
 
-// Rounds of pilots that try new settings, but for the one that makes up for repeated ones.
+// Rounds of pilots that try new settings, without the round that makes up for repeated ones.
 std::size_t exploring_rounds(const Halving& halving) {
   const std::int64_t later = std::max<std::int64_t>(0, halving.settings - kFirst);
   return halving.settings < 2 ? 0 : static_cast<std::size_t>(1 + (later + kNext - 1) / kNext);
@@ -46,7 +46,7 @@ bool is_pilot(const Halving& halving, std::size_t round) {
   return round < pilot_rounds(halving);
 }
 
-// The settings that a rival has tried after a round that explores.
+// Number of settings that a rival has tried after an exploring round.
 std::size_t target_of(const Halving& halving, std::size_t round) {
   return static_cast<std::size_t>(
       std::min(halving.settings, kFirst + kNext * static_cast<std::int64_t>(round)));
@@ -56,13 +56,13 @@ std::size_t seeds_in(const Sweep& sweep) {
   return std::max<std::size_t>(1, sweep.seeds.size());
 }
 
-// Seeds that the two best rivals get besides.
+// Number of additional seeds for the two best rivals.
 std::size_t more_seeds(const Sweep& sweep) {
   const auto wanted = static_cast<std::size_t>(sweep.halving->finalist_seeds);
   return sweep.halving->rivals.size() < 2 ? 0 : wanted - std::min(wanted, seeds_in(sweep));
 }
 
-// A round without runs yet; `name`: of the folder.
+// A round without runs yet. `name`: of its folder.
 Sweep plain(const Sweep& sweep, const std::string& name) {
   Sweep out = sweep;
   out.halving.reset();
@@ -86,7 +86,7 @@ Choice seed_choice(std::int64_t seed, const Location& place) {
   return {Assignment{config::literal_override("seed", text, place), text}};
 }
 
-// A round of pilots; `runs`: of each rival.
+// A round of pilots. `runs`: for each rival.
 Sweep pilot_sweep(
     const Sweep& sweep, std::size_t round, const std::vector<Search>& searches,
     const std::vector<std::vector<Search::Run>>& runs) {
@@ -108,7 +108,7 @@ Sweep pilot_sweep(
   return out;
 }
 
-// The keys of a run at full length that is to take the comparison's seconds here.
+// The keys of a full-length run that is to take the comparison's seconds on this machine.
 Choice by_clock(const Halving& halving, const Location& place) {
   if (halving.seconds == 0 || !halving.link.bandwidth.empty()) {
     return {};
@@ -117,8 +117,8 @@ Choice by_clock(const Halving& halving, const Location& place) {
   return {Assignment{config::literal_override("train.seconds", seconds, place), seconds}};
 }
 
-// All rivals train with one seed before the next, so that a drift of the machine's speed affects
-// them alike.
+// All rivals train with one seed before any takes the next, so that a drift of the machine's speed
+// affects them alike.
 Sweep full_sweep(const Sweep& sweep, const std::vector<Search>& searches) {
   Sweep out = plain(sweep, sweep.name);
   for (const Choice& seed : sweep.seeds.empty() ? std::vector<Choice>{{}} : sweep.seeds) {
@@ -138,8 +138,8 @@ std::string setting_text(const Choice& setting) {
   return setting.empty() ? "as configured" : join(mapped(setting, part), ", ");
 }
 
-// Whether the run has a result; without one, it has diverged. Throws Error(MissingInput) where it
-// has not ended.
+// Whether the run has a result; if not, it has diverged. Throws Error(MissingInput) if it has not
+// ended.
 bool has_result(const PointRun& run) {
   const PointState state = own_state_of(run);
   if (state == PointState::Failed && has_diverged(run)) {
@@ -153,7 +153,7 @@ bool has_result(const PointRun& run) {
   return true;
 }
 
-// Reads the run folder of a pilot; `steps`: at full length.
+// Reads the run folder of a pilot. `steps`: at full length.
 PilotResult pilot_result(
     const PointRun& run, const plan::Link& link, std::int64_t steps, double length) {
   PilotResult result;
@@ -182,8 +182,8 @@ PilotResult pilot_result(
   damaged(path, std::ssize(lines), "expected an evaluation of the final model");
 }
 
-// Puts the further seeds of the two best rivals before the runs at full length, whose results must
-// be there. A rival that diverged, or took too long, is none of them.
+// Puts the runs with further seeds of the two best rivals before the full-length runs, whose
+// results must be there. Skips rivals that diverged or took too long.
 void add_more_seeds(const Sweep& sweep, Round& now) {
   const Halving& halving = *sweep.halving;
   const auto points = list_points(now.sweep);
@@ -289,7 +289,7 @@ Round round_of(const Sweep& sweep, std::size_t round) {
   for (const Rival& rival : halving.rivals) {
     now.rivals.emplace_back(sweep, rival);
     if (halving.settings < 2) {
-      now.rivals.back().explore(1, 1);  // the rival as it is
+      now.rivals.back().explore(1, 1);  // the rival as configured
     }
   }
   now.is_full = round == pilot_rounds(halving);

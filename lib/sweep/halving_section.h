@@ -9,12 +9,11 @@
 
 namespace abtrain::sweep {
 
-// Problems are appended, each with its place; all rivals must have the same
-// number of settings.
+// Appends problems, each with its place. All rivals must have the same number of settings.
 Halving read_halving(const Value& section, AssignmentReader& assignments);
 
-// Lets the keys of `set` and `--set` hold for all rivals: takes them out of the rivals' own. A key
-// that makes a rival what it is (method.name, ...), and train.steps, are a problem.
+// Makes the keys of `set` and `--set` hold for all rivals, by removing them from the rivals' own
+// keys. Keys that make a rival what it is (method.name, ...), and train.steps, are a problem.
 void give_all(Halving& halving, const Choice& common, AssignmentReader& assignments);
 
 }  // namespace abtrain::sweep

@@ -140,7 +140,7 @@ class Jobs {
     } else if (code == kStopped && is_stopping_) {
       fail(run, code, formatted(": stopped after {}, with its progress saved", seconds));
     } else {
-      // With 75, it alone was stopped, or another process trains it.
+      // Code 75: only this run was stopped, or another process trains it.
       fail(
           run, code,
           formatted(
@@ -173,8 +173,8 @@ class Jobs {
     say(run, what);
   }
 
-  // ", about 3 min left" if the points to come start and end in the same time
-  // as those before and train as fast; "" while there are none of either.
+  // ", about 3 min left", assuming that the remaining points start, train and end as fast as those
+  // before; "" if no point was trained yet or none remains.
   std::string time_left() const {
     if (trained_ == 0 || (waiting_.empty() && running() == 0 && later_.runs == 0)) {
       return "";
@@ -230,9 +230,9 @@ class Jobs {
   std::vector<Job> slots_;
   std::map<std::size_t, int> failures_;  // exit codes by index of the point
   std::size_t finished_ = 0;
-  std::size_t trained_ = 0;      // in this process, to their end
-  double trained_seconds_ = 0;   // in which they were
-  double stepping_seconds_ = 0;  // of these, those that grow with the length
+  std::size_t trained_ = 0;      // trained to their end by this process
+  double trained_seconds_ = 0;   // total duration of these
+  double stepping_seconds_ = 0;  // the part of it that grows with the length
   bool is_stopping_ = false;
 };
 

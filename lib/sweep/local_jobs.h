@@ -10,25 +10,23 @@
 
 namespace abtrain::sweep {
 
-// What is to be trained after a list of points.
+// The runs to be trained after a list of points.
 struct Later {
   double runs = 0;
-  double lengths = 0;  // of these runs together, in lengths of a listed point
+  double lengths = 0;  // total length of these runs; a listed point counts as 1
 };
 
-// Trains the points that are not finished, `jobs` at a time, each with its
-// share of the cores and its output in <run folder>/log.txt; resumes from
-// checkpoints. `program` is the path of abtrain. Logs one line for each point
-// that ends. A point that fails does not keep the others from running. Returns
-// 0, or the exit code of the failed point with the lowest index.
+// Trains the points that are not finished, `jobs` at a time, each with its share of the cores and
+// its output in <run folder>/log.txt; resumes from checkpoints. `program` is the path of abtrain.
+// Logs one line for each point that ends. If a point fails, the others still run. Returns 0, or the
+// exit code of the failed point with the lowest index.
 //
-// After a signal (base/signals.h), which is passed on to the runs so that they
-// save, throws Error(Stopped); the next call resumes. Throws Error(Config)
-// before anything is started where a folder holds another configuration
-// (PointState::Foreign in point_state.h).
+// After a signal (base/signals.h), which is passed on to the runs so that they save, throws
+// Error(Stopped); the next call resumes. Throws Error(Config) before starting anything if a folder
+// holds another configuration (PointState::Foreign in point_state.h).
 //
-// The time that is left includes `later`. `may_diverge`: a point that has
-// diverged counts as finished, as a pilot does, and its exit code as 0.
+// The estimate of the remaining time includes `later`. `may_diverge`: a point that has diverged
+// counts as finished, as a pilot does, and its exit code as 0.
 int train_points(
     const std::vector<PointRun>& runs, std::size_t jobs, const std::string& program, Log& log,
     const Later& later = {}, bool may_diverge = false);

@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 using plan::Bounds;
 using Row = MethodTable::Row;
 
-// By what the rows are sorted: the most that it may be.
+// The upper bound of the cost by which rows are sorted.
 double cost_of(const Row& row, bool measured) {
   const plan::Outline& outline = row.outline;
   const auto seconds = measured ? outline.train : outline.communication;
@@ -33,7 +33,7 @@ std::string cell(const Bounds& bounds, const auto& text) {
   return least == most ? least : least + " to " + most;
 }
 
-// The titles of the cells after a row's name.
+// The column titles after a row's name.
 std::vector<std::string> titles(const MethodTable& table) {
   std::vector<std::string> all = {"sent per step", "sent in all"};
   if (!table.network.empty()) {
@@ -118,9 +118,9 @@ std::string notes_text(const MethodTable& table) {
   return out;
 }
 
-using Said = std::vector<std::pair<std::string, std::string>>;  // names, and what is said of them
+using Said = std::vector<std::pair<std::string, std::string>>;  // names, and statements about them
 
-// Each thing once, behind the names of all of which it is said; without names if these are all
+// Lists each statement once, after the names that it applies to; without names if it applies to all
 // rows.
 std::string said_text(const std::string& title, const Said& said, std::size_t rows) {
   std::vector<std::pair<std::string, std::vector<std::string>>> all;

@@ -12,21 +12,20 @@ enum class PointState {
   Started,   // stopped, or still running
   Failed,    // there is a failure.json
   Finished,  // there is a summary.json
-  Foreign,   // config.yaml was changed: it is not that of this point
+  Foreign,   // config.yaml was changed and no longer belongs to this point
 };
 
-// The state as a word, as in "finished".
+// The state as a word, such as "finished".
 const char* name_of(PointState state);
 
 PointState state_of(const PointRun& run);
-// Whether a run that has failed has diverged.
+// Whether a failed run has diverged.
 bool has_diverged(const PointRun& run);
-// The state of a run that is about to be trained; throws Error(Config) where it
-// is Foreign.
+// The state of a run that is about to be trained; throws Error(Config) if it is Foreign.
 PointState own_state_of(const PointRun& run);
 
-// The score of a finished run: "88.71 %", or of a text "1.8345 bits per byte".
-// Throws DamagedData where summary.json has none.
+// The score of a finished run: "88.71 %", or for a text "1.8345 bits per byte". Throws DamagedData
+// if summary.json has none.
 std::string score_of(const PointRun& run);
 
 }  // namespace abtrain::sweep

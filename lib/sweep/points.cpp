@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kMaxPoints = 100000;
 
-// "method.rank.keep" becomes "keep" where no other key ends in "keep", and
-// "method.name" becomes "method".
+// "method.rank.keep" becomes "keep" if no other key ends in "keep", and "method.name" becomes
+// "method".
 std::map<std::string, std::string> short_names(const std::set<std::string>& keys) {
   constexpr std::string_view kName = ".name";
   const auto meaning = [&](const std::string& key) {
@@ -127,7 +127,7 @@ std::vector<Point> list_points(const Sweep& sweep) {
   }
   all.insert(all.end(), sweep.list.begin(), sweep.list.end());
   all = combinations({all, seeds});
-  std::set<std::string> keys;  // that the points set
+  std::set<std::string> keys;  // the keys that the points set
   for_each_assignment(all, [&](const Assignment& one) { keys.insert(one.override.key); });
   exclude(sweep, keys, all);
   const auto names = short_names(keys);

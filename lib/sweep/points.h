@@ -1,9 +1,9 @@
 // The points of a sweep and their order.
 //
-// The order is that of the file: first the grid, whose last key varies fastest,
-// then the list, each with all seeds, without the excluded points. Indices
-// count from 0. Throws Error(Config) for more than 100,000 points,
-// LocatedError(Config) for an item of `exclude` that matches none of them.
+// The order follows the file: first the grid, with its last key varying fastest, then the list,
+// each with all seeds and without the excluded points. Indices count from 0. Throws Error(Config)
+// for more than 100,000 points, LocatedError(Config) for an item of `exclude` that matches no
+// point.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace abtrain::sweep {
 
 struct Point {
   std::size_t index = 0;
-  // Keys and values, as in "group_size=1,keep=0.7,seed=1", where each key is
-  // cut to its shortest unambiguous ending. Safe as a folder name.
+  // Keys and values, as in "group_size=1,keep=0.7,seed=1", with each key cut to its shortest
+  // unambiguous ending. Safe as a folder name.
   std::string label;
   Choice values;
 };

@@ -26,7 +26,7 @@ std::string hash_of(const config::RunOptions& options) {
   return formatted("{:08x}", static_cast<std::uint32_t>(hash_of_text(content_of(options))));
 }
 
-// Collects the faults of points; a fault that several share is reported once.
+// Collects the faults of points; reports a fault that several points share once.
 class Faults {
  public:
   Faults(const Sweep& sweep, std::size_t points) : source_(sweep.source()), points_(points) {}
@@ -88,8 +88,7 @@ class Faults {
   std::vector<Fault> faults_;
 };
 
-// Checks that the run's folder can be created, as far as possible without
-// creating it.
+// Checks, as far as possible without creating it, that the run's folder can be created.
 void check_place(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code error;

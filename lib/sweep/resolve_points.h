@@ -5,8 +5,8 @@
 // configuration therefore share its run, and a changed configuration gets
 // another folder.
 //
-// Throws one LocatedError with all problems of all points, of the first one's
-// kind: Config unless said otherwise below.
+// Throws one LocatedError with all problems of all points, of the kind of the first one: Config
+// unless stated otherwise below.
 #pragma once
 
 #include <cstddef>
@@ -39,9 +39,9 @@ std::vector<PointRun> resolve_all(const Sweep& sweep);
 // The configuration without name and output, as YAML: equal for the same run.
 std::string content_of(config::RunOptions options);
 
-// The checks that need the shape of the data, which `abtrain train` does before
-// its first step. `here`: the runs train on this machine, so its memory is
-// checked too. Throws MissingInput where an image folder does not exist.
+// The checks that need the shape of the data, which `abtrain train` makes before its first step.
+// `here`: the runs train on this machine, so its memory is checked too. Throws MissingInput if an
+// image folder does not exist.
 void check_runs(const Sweep& sweep, const std::vector<PointRun>& runs, bool here);
 
 }  // namespace abtrain::sweep

@@ -86,7 +86,7 @@ void Ground::find_ab_sizes() {
   own.model.folded_head = folds || ab.model.folded_head;
   const double whole = dense_parameters(own.model) / stored;
   const auto add = [&](const char* name, const char* what, double compression) {
-    constexpr double kLeast = 1.25;  // less is nearly the dense network
+    constexpr double kLeast = 1.25;  // with less, it is nearly the dense network
     if (compression < kLeast) {
       return;
     }
@@ -99,7 +99,7 @@ void Ground::find_ab_sizes() {
       keys = joined({plan::same_size(own, dense).overrides, keys});
     }
     const auto found = config::model_sizes(read(joined({{"method.name=ab"}, keys})), set);
-    constexpr double kMaxApart = 0.03;  // in parameters
+    constexpr double kMaxApart = 0.03;  // relative, in parameters
     if (std::abs(static_cast<double>(found->stored) / stored - 1) <= kMaxApart) {
       ab_sizes.push_back({name, formatted("{}: {}", what, join(keys, " ")), keys});
     }
@@ -111,7 +111,7 @@ void Ground::find_ab_sizes() {
     add("narrower", "in a narrower network, compressed less", std::sqrt(whole));
     add("nearly_dense", "in a still narrower one, compressed still less", std::pow(whole, 0.25));
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::Config) {  // that is: no network is that narrow
+    if (error.kind() != ErrorKind::Config) {  // Config means: no network is that narrow
       throw;
     }
   }

@@ -12,7 +12,7 @@ namespace {
 
 using config::RunOptions;
 
-// Muon with the settings of our tables, or as it is configured already.
+// Muon with the settings of our tables, or as the configuration already has it.
 Sets muon(const RunOptions& o, const char* matrices = "all") {
   if (o.optimizer.name == "muon") {
     return {std::string("optimizer.matrices=") + matrices};
@@ -27,7 +27,7 @@ Sets muon(const RunOptions& o, const char* matrices = "all") {
       "optimizer.weight_decay=0"};
 }
 
-// AdamW, as it is configured or else at the rate that Muon leaves to it.
+// AdamW as the configuration has it, or else at the rate that Muon uses for other parameters.
 Sets adamw(const RunOptions& o) {
   if (o.optimizer.name == "adamw") {
     return {};
@@ -46,8 +46,8 @@ Sets powersgd(const RunOptions& o) {
   return joined({ddp(o), {"reducer.name=powersgd", "reducer.rank=4"}});
 }
 
-// Outer steps with momentum 0.5: runs of minutes have few synchronizations, in
-// which the usual 0.9 never settles (docs/results/compression.md).
+// Outer steps with momentum 0.5: runs of minutes have few synchronizations, too few for the usual
+// 0.9 to settle (docs/results/compression.md).
 Sets outer(const char* every) {
   return {"method.name=diloco",
           "method.warmup_steps=0",
@@ -65,7 +65,7 @@ Sets ddp_muon(const RunOptions& o) {
 
 const Sets kTwoBits = {"method.outer.wire.name=int2", "method.outer.wire.error_decay=0.95"};
 
-// Changes in two bits; `inside` is the optimizer of each worker.
+// Sends changes in two bits; `inside` is the optimizer of each worker.
 Sets two_bits(const Sets& inside) {
   return joined({outer("20"), inside, kTwoBits});
 }
@@ -91,7 +91,7 @@ Sets ab_recipe(const RunOptions& o) {
         "method.anneal_steps=50 %", "method.full_phase.reducer.name=plain",
         "method.outer.name=nesterov", "method.outer.lr=0.7", "method.outer.momentum=0.5",
         "method.outer.wire.name=int2"},
-       // Dense matrices by AdamW: Muon's steps of wide ones take seconds.
+       // Dense matrices by AdamW, because Muon's steps for wide ones take seconds.
        o.optimizer.name == "muon" ? Sets{} : muon(o, "factors")});
 }
 
@@ -160,7 +160,7 @@ std::vector<RivalSketch> tuning_sketches() {
   };
 }
 
-// Data parallel training by each reducer, but for powersgd, which is a usual rival.
+// Data parallel training by each reducer except powersgd, which is a usual rival.
 std::vector<RivalSketch> reducer_sketches() {
   std::vector<RivalSketch> all;
   const auto add = [&](const std::string& name, const auto& set) {

@@ -1,5 +1,5 @@
-// The rivals before they are fitted to a configuration: a row for each, in the
-// order in which users see them (docs/rivals.md), then one for each reducer.
+// The rivals before they are fitted to a configuration: one row each, in the order in which users
+// see them (docs/rivals.md), then one row for each reducer.
 #pragma once
 
 #include <functional>
@@ -16,23 +16,23 @@ struct RivalSketch {
     Usual,
     Rare,     // only with --all
     Small,    // a dense network of AB-training's size
-    Tuning,   // fine-tuning; only for configurations of adapters, in place of the usual ones
+    Tuning,   // fine-tuning; only for configurations of adapters, instead of the usual ones
     Reducer,  // data parallel training by one of the reducers: only by name, and in plans
   };
   std::string name;
   std::string why;
-  // The keys that make a configuration this rival.
+  // The keys that turn a configuration into this rival.
   std::function<Sets(const config::RunOptions&)> set;
   Kind kind = Kind::Usual;
-  // Settings from which its search begins besides that of `set`.
+  // Further settings from which its search starts, besides that of `set`.
   std::vector<Sets> starts = {};
-  // Its interval is the one with which it sends as many bytes as AB-training.
+  // Whether its interval is chosen so that it sends as many bytes as AB-training.
   bool sends_as_ab = false;
 };
 
 const std::vector<RivalSketch>& rival_sketches();
 
-// The moves (sweep/search.h) of a rival with these options, in the order in which all have theirs:
+// The moves (sweep/search.h) of a rival with these options, in the order that all rivals share:
 // rate, decay, interval, outer rate.
 std::vector<Sets> moves_of(const RivalSketch& sketch, const config::RunOptions& options);
 

@@ -27,8 +27,8 @@ using config::RunOptions;
 
 constexpr std::int64_t kMaxHeldOut = 5000;
 
-// Why `body` throws Error(Config): the problem's own words, without the place of
-// a file that nobody wrote; "" where it does not.
+// The message with which `body` throws Error(Config), without its place, since nobody wrote that
+// file; "" if it does not throw.
 std::string refusal_of(const auto& body) {
   try {
     body();
@@ -45,7 +45,7 @@ std::string refusal_of(const auto& body) {
   return "";
 }
 
-// Whether the rival is among those of such a configuration.
+// Whether the rival takes part by default. `tunes`: the configuration trains adapters.
 bool is_usual(const RivalSketch& sketch, bool tunes, bool all) {
   using Kind = RivalSketch::Kind;
   if (tunes) {
@@ -55,7 +55,7 @@ bool is_usual(const RivalSketch& sketch, bool tunes, bool all) {
          (all && sketch.kind == Kind::Rare);
 }
 
-// Which of the rivals were asked for. `tunes`: the configuration trains adapters.
+// The requested rivals. `tunes`: the configuration trains adapters.
 std::vector<const RivalSketch*> chosen(const RivalsRequest& request, bool tunes) {
   const std::vector<std::string> names = rival_names();
   for (const std::string& name : request.only) {
@@ -133,7 +133,7 @@ RivalList list_rivals(
       {{"evaluate.every=0"},
        ground.base.data.validation > 0 ? ground.not_given({held_out}) : Sets{held_out}});
 
-  std::map<std::string, std::string> known;  // names by content
+  std::map<std::string, std::string> known;  // names by configuration
   for (const RivalSketch* sketch : sketches) {
     const std::string why = refusal_of([&] {
       for (RivalPlan& rival : rivals_of(*sketch, ground)) {

@@ -1,6 +1,6 @@
-// The methods that a configuration's own is weighed against, as a sweep with
-// halving (sweep/halving.h): each rival's keys, and the settings that it may
-// try. All rivals get the same number of settings, in the order of one list.
+// The methods that a configuration's own method is compared with, as a sweep with halving
+// (sweep/halving.h): each rival's keys, and the settings that it may try. All rivals get the same
+// number of settings, in the order of one list.
 //
 //   RivalList list = list_rivals("my.yaml", {}, {.tune = 4}, folders);
 //   for (RivalPlan& rival : list.rivals) rival.steps = 800;
@@ -29,13 +29,14 @@ struct RivalsRequest {
   // The compression that AB-training's ranks are to reach; none: as configured.
   std::optional<double> ratio = {};
   std::vector<std::string> only = {};  // names; empty: all but DiLoCo, local SGD
-  bool all = false;                    // those two as well
-  // The network that small rivals train where the model is an exported one: a .pt2 file.
+  bool all = false;                    // with those two
+  // If the model is exported: the network that small rivals train, a .pt2 file.
   std::optional<std::string> small = {};
-  // Settings that each rival may try, 1 to kMaxSettings. Of MuLoCo's, two are starting points.
+  // Number of settings that each rival may try, 1 to kMaxSettings. For MuLoCo, two are starting
+  // points.
   std::size_t tune = 4;
-  // For a plan: all names, the configured length, and AB-training with the configured rule even
-  // if only the spectra tell its ranks. A model that cannot be factored has other rivals.
+  // For a plan: all names, the configured length, and AB-training with the configured rule even if
+  // its ranks depend on spectra. If a model cannot be factored, the other rivals remain.
   bool plans = false;
 };
 inline constexpr std::size_t kMaxSettings = 12;
@@ -44,47 +45,47 @@ struct RivalPlan {
   std::string name;
   std::string why;
   Sets set = {};
-  // The moves that it may try (sweep/search.h), such as "optimizer.lr=x 2".
+  // The moves that the rival may try (sweep/search.h), such as "optimizer.lr=x 2".
   std::vector<Sets> tune = {};
-  std::string shape = {};  // of a small rival's network (plan::SmallShape), by name; else ""
-  // The caller sets these, for a run at full length.
+  std::string shape = {};  // shape of a small rival's network (plan::SmallShape), by name; else ""
+  // Set by the caller, for a full-length run:
   std::int64_t steps = 0;
-  double seconds_here = 0;   // of its training on this machine, without a link; 0: not measured
-  double start_seconds = 0;  // that it takes besides
-  config::RunOptions options = {};  // those of the configuration with `set`
+  double seconds_here = 0;   // training time on this machine, without a link; 0: not measured
+  double start_seconds = 0;  // time that it takes besides
+  config::RunOptions options = {};  // the configuration's options with `set`
 };
 
 struct RivalList {
-  std::string config;  // as it was named
-  std::vector<std::string> folders;  // where it is searched
-  std::string name;    // of the configuration; then of the sweep
+  std::string config;  // as the user named it
+  std::vector<std::string> folders;  // where configurations are searched
+  std::string name;    // first of the configuration, then of the sweep
   std::string output;  // "": the configuration's own
   Sets common;         // for all rivals
   Sets pilot;          // for pilots only
-  std::size_t settings = 1;         // that each rival may try
-  std::int64_t finalist_seeds = 0;  // of the two best rivals, if more than those of all
+  std::size_t settings = 1;         // number that each rival may try
+  std::int64_t finalist_seeds = 0;  // for the two best rivals, if more than for all
   std::vector<RivalPlan> rivals;
-  std::vector<LeftOut> left_out;  // those that make no sense for this configuration
-  std::int64_t parameters = 0;  // that AB-training stores; 0: it cannot train this model
-  plan::SmallShapes shapes = {};  // of the small rivals' network; none without small rivals
-  std::string configured;       // of a plan: the rival that is the configuration itself
-  double seconds = 0;           // that runs at full length are to take; 0: by steps
-  plan::Link link;              // on which they take them
+  std::vector<LeftOut> left_out;  // rivals that make no sense for this configuration
+  std::int64_t parameters = 0;  // stored by AB-training; 0: it cannot train this model
+  plan::SmallShapes shapes = {};  // of the small rivals' network; empty without small rivals
+  std::string configured;       // in a plan: the rival that is the configuration itself
+  double seconds = 0;           // training time of a full-length run; 0: by steps
+  plan::Link link;              // the link that these seconds refer to
 };
 
 // A small rival has one entry for each shape of its network. Throws Error(Usage) for an unknown
-// name in `only`, and for a `small` that no rival trains; Error(Config) where the model has no
-// layer to factor, `small` does not fit, or no rival is left. `sets`: "a.b=VALUE", overrides of the
-// configuration. `folders`: where it is searched.
+// name in `only`, and for a `small` that no rival trains; Error(Config) if the model has no layer
+// to factor, `small` does not fit, or no rival is left. `sets`: "a.b=VALUE", overrides of the
+// configuration. `folders`: where configurations are searched.
 RivalList list_rivals(
     const std::string& config, const Sets& sets, const RivalsRequest& request,
     const std::vector<std::string>& folders);
 
-// Why a run of the rival with so many steps is refused, or "".
+// The reason why a run of the rival with so many steps is refused, or "".
 std::string refusal(
     const RivalList& list, const RivalPlan& rival, std::int64_t steps, bool is_pilot);
 
-// The words that `only` takes.
+// The words that `only` accepts.
 std::vector<std::string> rival_names();
 
 // The sweep file. `head`: comment lines at its beginning.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kSeedsThatDecide = 2;
 
-// A number with its unit, as "20 steps" or "0.02", times a factor; "" where it is no number.
+// A number with its unit, as "20 steps" or "0.02", times a factor; "" if it is no number.
 std::string scaled(const std::string& text, double factor) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -31,20 +31,20 @@ std::string scaled(const std::string& text, double factor) {
   return print_number(unit.starts_with(" step") ? std::max(1.0, std::round(value)) : value) + unit;
 }
 
-// The configuration of a run with these keys, as it would be trained.
+// The configuration of a run with these keys, as the run would use it.
 std::string content_with(const Sweep& sweep, const Choice& values) {
   const config::RunOptions options = resolve(sweep, {0, "", values}).options;
   data::DatasetShape set;
   try {
     set = data::dataset_shape(options.data);
   } catch (const Error&) {
-    return content_of(options);  // whoever trains it says so
+    return content_of(options);  // training reports the error
   }
   config::check_run(options, set, set.train - options.data.validation);
   return content_of(options);
 }
 
-// Whether two settings compute the same in a step: all that an optimizer's rates change is values.
+// Whether a step costs the same in two settings: optimizer options only change values.
 bool take_as_long(const Choice& a, const Choice& b) {
   const auto is_free = [](const Assignment& one) {
     return one.override.key.starts_with("optimizer.");
@@ -115,7 +115,7 @@ bool Search::add(const Move& move, std::size_t from, double share) {
       return false;  // out of the key's range, or longer than a pilot
     }
     trial.setting = merged(base, move.set);
-    trial.content = formatted("wrong {}", trials_.size());  // found again when all runs are checked
+    trial.content = formatted("wrong {}", trials_.size());  // reported when all runs are checked
   }
   if (std::ranges::count(trials_, trial.content, &Trial::content) > 0) {
     return false;
@@ -235,7 +235,7 @@ Search::Run Search::chosen() const {
                               report::standard_deviation(own).value_or(0),
                               report::standard_deviation(other).value_or(0)) /
                           std::numbers::sqrt2;
-    // Where the rival as it is has diverged, the gain is infinite and the spread unknown.
+    // If the rival as configured has diverged, the gain is infinite and the spread unknown.
     const bool is_rescue = !std::isfinite(report::mean(own)) && std::isfinite(report::mean(other));
     if (!is_rescue && !(gain > spread)) {
       best = 0;

@@ -31,13 +31,13 @@ constexpr std::int64_t kLeast = 10;
 constexpr std::int64_t kMax = 24 * 60;
 constexpr double kGigabyte = 1e9;
 
-// What one run has to do.
+// The work of one run.
 struct Load {
   const PointRun* run = nullptr;
   data::DatasetShape shape;
   std::int64_t parameters = 0;  // of the dense model
   double steps = 0;
-  // Proportional to the time of the run, as far as steps, batch and model decide it.
+  // Proportional to the run's time, as far as that depends on steps, batch and model.
   double work() const {
     const config::RunOptions& o = run->options;
     return steps * static_cast<double>(o.data.batch_size * o.train.accumulate) *
@@ -66,14 +66,14 @@ std::vector<Load> loads_of(const std::vector<PointRun>& runs) {
   return loads;
 }
 
-// Seconds of the longest point, and where they come from.
+// Seconds of the longest point, and their source.
 struct PointTime {
   double seconds = 0;
   std::string from;
-  double peak = 0;  // bytes that this process took while it measured
+  double peak = 0;  // bytes that this process used while it measured
 };
 
-// By the finished points; 0 seconds if there is none.
+// From the finished points; 0 seconds if there are none.
 PointTime finished_time(const std::vector<Load>& loads) {
   double each = 0;
   int finished = 0;
@@ -179,7 +179,7 @@ SlurmNeeds slurm_needs(const std::vector<PointRun>& runs, const NeedsRequest& re
           error.what());
     }
   }
-  // Workers are processes where all points have as many.
+  // Workers are processes if all points have the same number of workers.
   const auto [least, most] =
       std::ranges::minmax(runs, {}, [](const PointRun& run) { return run.options.workers; });
   const bool processes = least.options.workers == most.options.workers;

@@ -1,15 +1,16 @@
-// What a job of a sweep's batch file asks Slurm for: GPUs, time and memory.
+// The resources that a job of a sweep's batch file requests from Slurm: GPUs, time and memory.
 //
-// Time. A finished point of the sweep says how long a step takes; of several, the slowest one
-// counts, for the point with the most steps. Without one, the point with the most work is timed
-// here for some steps (plan/compute_time.h), dense ones if its ranks follow from the spectra. A
-// job gets twice that time and 2 minutes per point, rounded up to 5 minutes, at least 10 minutes
-// and at most 24 hours: at its limit, a job saves and is requeued. Where no time is known, the
-// points need a GPU and this machine has none, for example, it is 24 hours.
+// Time. A finished point of the sweep tells how long a step takes; of several points, the slowest
+// one counts. The time is that of the point with the most steps. Without a finished point, the
+// point with the most work is timed here for some steps (plan/compute_time.h), dense ones if its
+// ranks follow from the spectra. A job gets twice that time and 2 minutes per point, rounded up to
+// 5 minutes, at least 10 minutes and at most 24 hours: at its limit, a job saves and is requeued.
+// If no time is known, for example because the points need a GPU and this machine has none, it gets
+// 24 hours.
 //
-// Memory, of all workers of a point on one node: for each worker twice what `abtrain plan` shows,
+// Memory, for all workers of a point on one node: for each worker twice what `abtrain plan` shows;
 // for each process the program (1 GB, with GPUs 4 GB) and twice the bytes of the images that it
-// holds; at least 1.5 times what this process took while it measured the time on CPUs.
+// holds. At least 1.5 times what this process used while it measured the time on CPUs.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ namespace abtrain::sweep {
 
 struct SlurmNeeds {
   bool gpus = false;         // one per worker
-  std::int64_t minutes = 0;  // of a job; 0: not asked for
-  std::string minutes_from;  // where they come from, as a phrase
+  std::int64_t minutes = 0;  // per job; 0: not requested
+  std::string minutes_from;  // the source of `minutes`, as a phrase
   std::int64_t gigabytes = 0;
 };
 
@@ -32,13 +33,13 @@ struct NeedsRequest {
   std::int64_t points_per_job = 1;
   // The length of these runs as a share of the longest that the batch file trains.
   double length = 1;
-  bool time = true;  // whether minutes are asked for
+  bool time = true;  // whether to request minutes
 };
 
 // Whether a run must have a GPU for each worker: device: cuda or comm: nccl.
 bool needs_gpus(const config::RunOptions& options);
 
-// `log` says what is being measured, and warns where no time is known.
+// `log` tells what is being measured, and warns if no time is known.
 SlurmNeeds slurm_needs(const std::vector<PointRun>& runs, const NeedsRequest& request, Log& log);
 
 }  // namespace abtrain::sweep

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kKeptMark = "#   --";
 
-// Letters of options that the batch file may set itself, or that are common.
+// Letters of common options, and of options that the batch file may set itself.
 constexpr std::array<std::pair<char, std::string_view>, 13> kLetters{
     {{'A', "account"},
      {'a', "array"},
@@ -40,7 +40,7 @@ std::int64_t read_count(const std::string& text, const std::string& option) {
   return count;
 }
 
-// Takes one kept option, such as jobs and 2.
+// Stores one kept option, such as jobs with the value 2.
 void keep(SlurmOptions& options, const std::string& name, const std::string& value) {
   if (name == "jobs") {
     options.jobs = read_count(value, "--jobs");

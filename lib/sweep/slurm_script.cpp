@@ -34,8 +34,7 @@ std::string job_name(std::string name) {
   return name;
 }
 
-// A newline would start a new line of the batch file: after a comment, that is
-// a command.
+// A newline would start a new line of the batch file: after a comment, that would be a command.
 void check_plain(const SlurmArray& array) {
   std::vector<std::string> texts = array.arguments;
   texts.insert(texts.end(), {array.name, array.program, array.root, array.folder});
@@ -69,7 +68,7 @@ constexpr const char* kKeptHead =
 # are given anew. Delete a line to drop its option.
 )";
 
-// Without a task, the script submits itself once per round.
+// If it is not a job itself, the script submits itself once per round.
 constexpr const char* kRounds = R"(round=${{ABTRAIN_ROUND:-1}}
 if [[ -z ${{SLURM_JOB_ID-}} ]]; then
   job= round=0
@@ -105,7 +104,7 @@ std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& r
   const std::string at_once = array.options.jobs ? formatted("%{}", *array.options.jobs) : "";
   const SlurmNeeds& needs = array.needs;
 
-  // Options that are given take the place of these.
+  // Options that the user gives replace these.
   std::vector<BatchOption> options{
       {"job-name", job_name(array.name)},
       {"array", formatted("0-{}{}", last(runs.size()), at_once)},

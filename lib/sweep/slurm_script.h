@@ -1,5 +1,5 @@
-// Writes a Slurm batch file that runs a sweep as a job array, with one point per job or several
-// one after the other.
+// Writes a Slurm batch file that runs a sweep as a job array, with one point per job or several one
+// after another.
 #pragma once
 
 #include <string>
@@ -23,24 +23,24 @@ struct SlurmArray {
   std::vector<std::string> arguments;
   SlurmOptions options = {};
   SlurmNeeds needs = {};
-  // Points in each round of a sweep with halving: an array per round, which
-  // begins when that before it has ended. Empty: one array.
+  // For a sweep with halving, the points in each round: one array per round, which starts when the
+  // array before it has ended. Empty: one array.
   std::vector<std::size_t> rounds = {};
 
-  // Jobs of an array with so many points.
+  // Number of jobs in an array with so many points.
   std::size_t jobs_of(std::size_t points) const;
 };
 
-// Each Slurm task is a worker where all points have the same number of workers;
-// otherwise each point is one task whose workers are threads. Throws
-// Error(Usage) where the script would contain a control character.
+// If all points have the same number of workers, each Slurm task is a worker; otherwise each point
+// is one task with threads as workers. Throws Error(Usage) if the script would contain a control
+// character.
 std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& runs);
 // Recognizes such a script by its first lines.
 bool is_batch_file(const std::string& begin);
 
-// The folder with slurm/job.sh that belongs to a program: $ABTRAIN_ROOT if that
-// is set, PREFIX/share/abtrain for a program in PREFIX/bin, SOURCE for one in
-// SOURCE/build/PRESET. Throws Error(MissingInput) where there is none.
+// The folder with slurm/job.sh that belongs to a program: $ABTRAIN_ROOT if that is set,
+// PREFIX/share/abtrain for a program in PREFIX/bin, SOURCE for one in SOURCE/build/PRESET. Throws
+// Error(MissingInput) if there is none.
 std::string slurm_root(const std::string& program);
 
 }  // namespace abtrain::sweep

@@ -45,7 +45,7 @@ Fields fields_of(Sweep& sweep, Sections& s) {
   return f;
 }
 
-// Whether a file has no base, but what configurations have.
+// Whether a file has no base but keys of a configuration.
 bool is_configuration(const Value& root) {
   constexpr std::array kOfAConfiguration{"extends", "model", "method", "data", "train", "workers"};
   const auto is_of = [&](const Entry& entry) {
@@ -126,8 +126,8 @@ class SweepReader {
     }
   }
 
-  // Sets the names given on the command line; "" keeps the present one. That is
-  // by default the file's name, which may not be a valid folder name.
+  // Sets the names given on the command line; "" keeps the current one. By default that is the
+  // file's name, which may not be a valid folder name.
   void set_names(const std::string& name, const std::string& output) {
     const auto set = [&](const char* key, const std::string& text, const std::string& source) {
       Sections none;
@@ -216,8 +216,8 @@ class SweepReader {
     }
   }
 
-  // Whether a section was given and is not empty; a problem where it is of
-  // another kind or empty.
+  // Whether a section was given and is not empty. Appends a problem if it is empty or of another
+  // kind.
   bool is_there(const Value& value, const std::string& key, Kind kind) {
     const auto set = reading_.settings.find(key);
     if (set == reading_.settings.end() || value.kind == Kind::Invalid) {
@@ -251,7 +251,7 @@ class SweepReader {
     }
   }
 
-  // The values of a key that the sweep varies; none where there is a problem.
+  // The values of a key that the sweep varies; none if there is a problem.
   std::vector<Choice> choices(const std::string& key, const Location& place, const Value& values) {
     if (values.kind == Kind::Invalid) {
       return {};
@@ -325,7 +325,7 @@ class SweepReader {
   }
 
   Sweep sweep_;
-  Choice common_;  // that of `set` and --set
+  Choice common_;  // from `set` and --set
   ReadResult reading_;
   AssignmentReader assignments_{reading_.problems};
 };

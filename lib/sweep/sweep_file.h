@@ -9,12 +9,12 @@
 //   exclude: [{method.group_size: 1, method.rank.rule: fixed}]
 //   seeds: [1, 2]                    # each point with each; `2` means the same
 //
-// In place of grid, list and exclude, `halving` names rivals, each of which is
-// tuned in short pilots and then trained at full length (sweep/halving.h).
+// In place of grid, list and exclude, `halving` names rivals. Each is tuned in short pilots and
+// then trained at full length (sweep/halving.h).
 //
-// All problems are reported together in one LocatedError(Config), each with its
-// place in the file. Throws Error(MissingInput) for a missing file and
-// Error(Usage) for options that contradict each other.
+// Reports all problems together in one LocatedError(Config), each with its place in the file.
+// Throws Error(MissingInput) for a missing file and Error(Usage) for options that contradict each
+// other.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +27,16 @@
 
 namespace abtrain::sweep {
 
-// A key with a value; `text` is the value in its printed form, which is the
-// same for every spelling.
+// A key with a value; `text` is the printed form of the value, the same for every spelling.
 struct Assignment {
   config::Override override;
   std::string text;
 };
-// The keys that one value of a grid's key, or one item of a list, sets.
+// The keys set by one value of a key in the grid, or by one item of a list.
 using Choice = std::vector<Assignment>;
 
-// A step from one setting of a rival to another one: keys that get a value, and
-// keys whose value is multiplied, as {optimizer.lr: x 2}.
+// A step from one setting of a rival to another: keys that get a value, and keys with values that
+// are multiplied, as {optimizer.lr: x 2}.
 struct Move {
   struct Factor {
     std::string key;
@@ -48,8 +47,8 @@ struct Move {
   std::vector<Factor> factors = {};
 };
 
-// A method that is weighed against the others: its keys, and the moves by which
-// its setting is searched (sweep/search.h).
+// A method that is compared with the others: its keys, and the moves that search its setting
+// (sweep/search.h).
 struct Rival {
   std::string name;
   std::string why;
@@ -60,7 +59,7 @@ struct Rival {
 };
 // A rival that does not take part.
 struct LeftOut {
-  enum class Kind { Other, Diverged };  // Diverged: in the runs that were to tell its length
+  enum class Kind { Other, Diverged };  // Diverged: in the runs that measure its length
   std::string name;
   std::string why;
   Kind kind = Kind::Other;
@@ -69,14 +68,13 @@ struct LeftOut {
 std::string name_of(LeftOut::Kind kind);
 
 struct Halving {
-  // Training time that a run at full length is to take; 0: as many steps as
-  // `set` says.
+  // Training time of a full-length run; 0: as many steps as `set` says.
   double seconds = 0;
-  plan::Link link;            // over which that time counts
-  Choice pilot;               // what pilots alone set
+  plan::Link link;            // the link on which that time counts
+  Choice pilot;               // keys for pilots only
   std::vector<Rival> rivals;
-  std::int64_t settings = 0;  // that each rival may try, at least 1
-  // Seeds of the two best rivals, if more than those of all.
+  std::int64_t settings = 0;  // number that each rival may try, at least 1
+  // Number of seeds of the two best rivals, if more than those of all.
   std::int64_t finalist_seeds = 0;
   std::vector<LeftOut> left_out;
 };
@@ -91,19 +89,18 @@ struct Sweep {
   std::vector<config::Override> sets;    // `--set`, which override `set`
   std::vector<std::vector<Choice>> grid;
   std::vector<Choice> list;
-  std::vector<std::string> labels;  // of the list's items; empty: their values
+  std::vector<std::string> labels;  // labels of the list's items; empty: their values
   std::vector<Choice> exclude;
   std::vector<Choice> seeds;       // empty: the configuration's own
-  std::optional<Halving> halving;  // then grid, list and exclude are empty
+  std::optional<Halving> halving;  // if set, grid, list and exclude are empty
 
-  // What messages name.
+  // The name used in messages.
   const std::string& source() const {
     return file.empty() ? base : file;
   }
 };
 
-// The sweep that a command line asks for: a file, or `config` with `grid` or
-// `seeds`.
+// The sweep that a command line describes: a file, or `config` with `grid` or `seeds`.
 struct SweepArgs {
   std::string file = {};
   std::string config = {};
@@ -114,8 +111,8 @@ struct SweepArgs {
   std::string output = {};
 };
 
-// `folders`: where configurations are searched (config::config_folders); sweep
-// files are searched in their subfolders sweeps/ too.
+// `folders`: where configurations are searched (config::config_folders); sweep files are also
+// searched in their subfolders sweeps/.
 Sweep read_sweep(const SweepArgs& args, const std::vector<std::string>& folders);
 
 }  // namespace abtrain::sweep

@@ -1,4 +1,4 @@
-// What the files of a run's model say about it, in their metadata.
+// The metadata that a run's model files carry.
 #pragma once
 
 #include "config/run_options.h"
@@ -7,10 +7,9 @@
 
 namespace abtrain::train {
 
-// Model, data set, classes, the shape of an example, and by which mean and
-// deviation pixels are normalized; and the version of this program. The names
-// and forms are those of docs/weights.md.
-// `model_file`: model_file_hash() when the run began.
+// Model, data set, classes, example shape, the mean and deviation that normalize pixels, and the
+// version of this program, with the keys and formats of docs/weights.md. `model_file`:
+// model_file_hash() at the start of the run.
 weights::About about_model(
     const config::RunOptions& options, const data::Dataset& dataset, const std::string& model_file);
 

@@ -26,9 +26,9 @@ struct BackEndChoice {
   std::string note;  // what the user should know; usually empty
 };
 
-// `wanted`: nullopt means the best that works. Throws Error(Config) if it
-// cannot work. Without a wish, and with Nccl, workers that share a GPU, which
-// NCCL refuses, get the next best back end and a note.
+// `wanted`: nullopt picks the best back end that works. Throws Error(Config) if `wanted` cannot
+// work. NCCL refuses workers that share a GPU: with nullopt or Nccl, they get the next best back
+// end and a note.
 BackEndChoice choose_back_end(const std::optional<BackEnd>& wanted, const WorkerPlace& place);
 
 }  // namespace abtrain::train

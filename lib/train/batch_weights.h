@@ -1,10 +1,11 @@
-// What each micro-batch counts for in a step where workers have unequal batches, or where some
-// labels do not count (data::kIgnoredLabel): its part of all labels of the step that do. The mean
-// over the workers of gradients that are weighted in this way is the gradient of the mean loss over
-// those labels, whatever workers and micro-batches they are spread over.
+// The weight of each micro-batch in a step where workers have unequal batches or some labels do not
+// count (data::kIgnoredLabel): its share of all labels of the step that count. With these weights,
+// the mean gradient over the workers is the gradient of the mean loss over those labels, however
+// they are spread over workers and micro-batches.
 //
-// The numbers of labels follow from the data and the orders of the workers, without a message. An
-// order that gradients decide is known only to its own worker, which must then train alone.
+// Each worker derives the numbers of labels from the data and the workers' example orders, without
+// communication. An order that gradients decide is known only to its own worker, which must then
+// train alone.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +21,20 @@ namespace abtrain::train {
 
 class BatchWeights {
  public:
-  // `own`: the order of this worker, which must outlive this object. setting.batches has the
-  // examples in a batch of each worker.
+  // `own`: this worker's order, which must outlive this object. setting.batches holds each worker's
+  // batch size, in examples.
   BatchWeights(
       const config::RunOptions& options, const data::Examples& train, data::OrderSetting setting,
       const data::ExampleOrder& own);
 
-  // To be called before the micro-batches k = 0, 1, ... of step t. Gradients are averaged over
-  // these consecutive workers; null: this worker trains alone.
+  // Call before the micro-batches k = 0, 1, ... of step t. `group`: the consecutive workers that
+  // average their gradients; null: this worker trains alone.
   void begin(std::int64_t t, const comm::Communicator* group);
-  // What the mean gradient of micro-batch k is multiplied by, before the mean over micro-batches
-  // and workers is taken. 0 if no label of the step counts.
+  // Factor of the mean gradient of micro-batch k, applied before the mean over micro-batches and
+  // workers. 0 if no label of the step counts.
   double of_gradient(std::int64_t k) const;
-  // What the mean loss of micro-batch k is multiplied by; the sum is the mean over this worker's
-  // labels.
+  // Factor of the mean loss of micro-batch k; the sum of the products is the mean over this
+  // worker's labels.
   double of_loss(std::int64_t k) const;
   // Whether a label of this worker counts in this step.
   bool has_labels() const {
@@ -42,9 +43,9 @@ class BatchWeights {
 
  private:
   struct Worker {
-    std::unique_ptr<data::ExampleOrder> order = {};  // null: not needed so far, or of this worker
-    std::int64_t epoch = -1;                         // that was asked for last
-    std::vector<std::int64_t> counts = {};           // labels that count in each batch of it
+    std::unique_ptr<data::ExampleOrder> order = {};  // null: not needed yet, or this worker's own
+    std::int64_t epoch = -1;                         // the one requested last
+    std::vector<std::int64_t> counts = {};           // labels that count, for each of its batches
   };
   std::int64_t labels_in(int worker, std::int64_t batch);
 
@@ -53,14 +54,14 @@ class BatchWeights {
   const data::ExampleOrder& own_order_;
   const at::Tensor counted_;  // Examples::counted_labels()
   std::vector<Worker> workers_;
-  // The present step:
+  // The current step:
   std::vector<std::int64_t> own_;  // labels in each of this worker's micro-batches
   std::int64_t own_sum_ = 0;
-  std::int64_t sum_ = 0;  // of the group
+  std::int64_t sum_ = 0;  // labels of the whole group
   int group_size_ = 1;
 };
 
-// Null if all micro-batches of all workers count alike. Arguments as above.
+// Null if all micro-batches of all workers have the same weight. Arguments as above.
 std::unique_ptr<BatchWeights> make_batch_weights(
     const config::RunOptions& options, const data::Examples& train, data::OrderSetting setting,
     const data::ExampleOrder& own);

@@ -1,5 +1,5 @@
-// Where the images of a run lie, and where their batches are made: on the host,
-// or on the GPU that computes with them.
+// Where a run's images are stored and its batches are made: on the host, or on the GPU that trains
+// on them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace abtrain::train {
 
 struct TrainInputs;  // train/train_inputs.h
 
-// `type`: of the images of training batches.
+// `type`: dtype of the images in training batches.
 struct OnHost {
   const data::Examples& examples;
   at::ScalarType type = at::kFloat;
@@ -34,14 +34,14 @@ struct RunExamples {
 };
 RunExamples examples_of(const TrainInputs& inputs);
 
-// Whether the images are kept on the device, by `data.on_device`, data set and
-// device. Throws Error(Config) if it is `true` and that is impossible.
+// Whether the images are kept on the device; depends on `data.on_device`, the data set and the
+// device. Throws Error(Config) if `data.on_device` is true and that is impossible.
 bool lies_on_device(
     const config::RunOptions& options, const data::Dataset& dataset,
     const data::Examples& validation, const at::Device& device);
 
-// The batches of a worker that computes on `device`, of `batch_size` examples, from
-// `first_batch` on. The references must outlive the result.
+// Batches of `batch_size` examples, from `first_batch` on, for a worker that computes on `device`.
+// The references must outlive the result.
 std::unique_ptr<data::BatchSource> make_batches(
     const ExampleSource& source, const data::DataOptions& options, const data::Augment& augment,
     const data::ExampleOrder& order, std::int64_t batch_size, std::int64_t first_batch,

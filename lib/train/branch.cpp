@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What differs although the state of the checkpoint depends on it.
+// Lists the settings that differ although the checkpoint's state depends on them.
 std::vector<std::string> misfits(
     const run_folder::Checkpoint& from, const config::RunOptions& options) {
   const config::RunOptions before = configuration_of(from);
@@ -63,7 +63,7 @@ void keep_branch_point(config::RunOptions& options, const std::string& run_folde
       options.branch_from = recorded;
     }
   } catch (const Error&) {
-    // Whoever compares the configurations reports it.
+    // The code that compares the configurations reports this error.
   }
 }
 
@@ -126,7 +126,7 @@ std::string way_by_branch(const config::RunOptions& options, const run_folder::C
       return "";
     }
   } catch (const Error&) {
-    return "";  // it is of no use
+    return "";  // the checkpoint cannot be used
   }
   return formatted(
       "; to go on from it with the new values in a new run, use --branch-from {} with another "

@@ -1,5 +1,6 @@
-// A run that branches off another one: it starts from a checkpoint of that run with other values of
-// what decides how it goes on, such as the learning rate. Keys whose state would not fit stay.
+// A run that branches off another one: it starts from a checkpoint of that run and may change
+// settings that affect only the steps to come, such as the learning rate. Keys that the
+// checkpoint's state depends on must stay the same.
 #pragma once
 
 #include <string>
@@ -11,23 +12,25 @@
 
 namespace abtrain::train {
 
-// Where the run folder already holds a branch off the same run, `branch_from` becomes what that one
-// recorded, unless it names a step: RUN and RUN@best mean the same checkpoint at each start.
+// If the run folder already holds a branch off the same run, sets `branch_from` to the checkpoint
+// recorded there, so that RUN and RUN@best mean the same checkpoint at each start. A `branch_from`
+// that names a step stays as it is.
 void keep_branch_point(config::RunOptions& options, const std::string& run_folder);
 
-// The checkpoint that `branch_from` names, which becomes RUN@step-400. Throws Error(Config), naming
-// every such key, if its state would not fit, and for a run that would branch off itself;
-// MissingInput, DamagedData.
+// Finds the checkpoint that `branch_from` names, and replaces `branch_from` by the form
+// RUN@step-400. Throws Error(Config) if the state would not fit, naming every such key, or if the
+// run would branch off itself; MissingInput; DamagedData.
 run_folder::Checkpoint find_branch_point(
     config::RunOptions& options, const std::string& run_folder, Log& log);
 
 // Throws Error(Config) if a run of `length` has no step left after the checkpoint, or if its method
-// would have acted differently in the steps so far. Says in the log how the learning rate goes on.
+// would have acted differently in the steps so far. Logs how the learning rate continues.
 void check_branch(
     const config::RunOptions& options, const run_folder::Checkpoint& from, const RunLength& length,
     Log& log);
 
-// How a run with these options can go on from the checkpoint, for a message; "" if it cannot.
+// Text for a message: how a run with these options can continue from the checkpoint; "" if it
+// cannot.
 std::string way_by_branch(const config::RunOptions& options, const run_folder::Checkpoint& from);
 
 }  // namespace abtrain::train

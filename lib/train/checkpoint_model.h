@@ -1,4 +1,4 @@
-// The model of a checkpoint, as a file for all that reads models.
+// Saves the model of a checkpoint as an ordinary model file.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace abtrain::train {
 
-// Writes the model that an evaluation after that step scored: workers that were
-// apart are averaged, factors of AB-training synchronized and merged. All
-// workers are made anew, as threads on the CPU, and the data set must be there.
-// `options`: those that the checkpoint was saved with. Throws as a resume does.
+// Writes the model that an evaluation after that step scored: workers that were apart are averaged,
+// factors of AB-training synchronized and merged. Recreates all workers as threads on the CPU; the
+// data set must be present. `options`: the ones that the checkpoint was saved with. Throws as a
+// resume does.
 void save_model_of(
     const run_folder::Checkpoint& checkpoint, const config::RunOptions& options,
     const std::string& path, Log& log);

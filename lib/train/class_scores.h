@@ -10,17 +10,16 @@
 
 namespace abtrain::train {
 
-// Adds to an evaluation, by the answers of evaluate() (N x 3, on the host):
-// "top5", if there are more than five classes; "per_class", a list of "class",
-// "name" (if known), "count" and "accuracy" (null if count is 0); and
-// "confusion", for up to 1,000 classes: in row i, column j, how many examples of
-// class i were taken for class j.
+// Adds class scores to an evaluation, from the answers of evaluate() (N x 3, on the host): "top5",
+// if there are more than five classes; "per_class", a list of "class", "name" (if known), "count"
+// and "accuracy" (null if count is 0); and, for up to 1,000 classes, "confusion": row i, column j
+// counts the examples of class i that were classified as class j.
 void add_class_scores(
     nlohmann::ordered_json& evaluation, const at::Tensor& answers, std::int64_t classes,
     const std::vector<std::string>& names);
 
-// The evaluation for people: a line with the scores, and, for classes, tables by
-// class; of more than 20 classes, the ten worst.
+// The evaluation for people: a line of scores and, for a classifier, tables by class (with more
+// than 20 classes, the ten worst).
 std::string evaluation_text(const nlohmann::ordered_json& evaluation);
 
 }  // namespace abtrain::train

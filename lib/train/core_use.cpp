@@ -11,7 +11,7 @@ namespace abtrain::train {
 
 namespace {
 
-// With at least this part of the cores that its configuration implies, a run lacks none.
+// A run lacks no cores if it has at least this fraction of what its configuration implies.
 constexpr double kEnough = 0.9;
 constexpr double kMoment = 0.25;  // seconds
 
@@ -21,12 +21,12 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// The sums over the workers of a host.
+// Sums over the workers of a host.
 struct Host {
   double workers = 0;
   CoreTime time;
-  double busy = 0;                // cores, by all processes
-  std::map<double, double> sets;  // of cores: the first one, and how many
+  double busy = 0;                // cores kept busy by all processes
+  std::map<double, double> sets;  // sets of cores: first core, number of cores
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Whether other programs take cores from a run, so that its times are not reliable.
+// Detects other programs that take cores from a run, which makes its times unreliable.
 //
-// While a worker computes and waits for nobody, the CPU time of its thread is its wall time, unless
-// the thread lacks a core. A run can cause that itself, by more workers than cores or by threads
+// While a worker computes without waiting, the CPU time of its thread equals the wall time, unless
+// the thread lacks a core. The run itself can cause that, by more workers than cores or by threads
 // that prepare batches. Then its processes keep all cores busy; beside other programs they do not.
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace abtrain::train {
 
-// A worker's times, over the parts of its steps in which it computes.
+// A worker's times during those parts of its steps in which it computes.
 struct CoreTime {
   double wall = 0, thread = 0, process = 0;  // seconds; CPU time of its thread and of its process
-  double cores = 0;                          // that the process may use
-  double first_core = 0;  // of these; processes of a host with the same first core share all
+  double cores = 0;                          // number that the process may use
+  double first_core = 0;  // first of them; processes on a host with the same first core share all
 };
 
-// Measures such stretches, of the thread that calls it.
+// Measures the time of the calling thread from begin() to end().
 class CoreWatch {
  public:
-  // Without `measures`, it does nothing: on a GPU, the thread waits for the device.
+  // Without `measures`, it does nothing: used on a GPU, where the thread waits for the device.
   explicit CoreWatch(bool measures);
   void begin();
   void end();
@@ -36,22 +36,22 @@ class CoreWatch {
 };
 
 struct CoreUse {
-  double share = 1;    // part of their compute time in which the workers had a core
-  double implied = 1;  // the part that they have if all of them compute at once
-  double own = 0;      // part of the cores that the run's processes kept busy meanwhile
-  double seconds = 0;  // that a worker computed; mean
+  double share = 1;    // fraction of their compute time in which the workers had a core
+  double implied = 1;  // the fraction expected if all of them compute at once
+  double own = 0;      // fraction of the cores that the run's processes kept busy meanwhile
+  double seconds = 0;  // compute time of a worker, mean
   std::string host;    // "" if there is only one
 
-  // Whether other programs took more than a tenth. Of a moment nothing can be said: one time slice
-  // of another program may be as long.
+  // Whether other programs took more than a tenth. False for short measurements: one time slice of
+  // another program may be as long.
   bool beside_others() const;
   // "workers had a core for 27 % of their compute time: other programs run on this machine, ..."
   std::string warning() const;
 };
 
-// The use of cores on the host where the workers lacked them most; nothing if nothing was measured.
-// `times` and `hosts` are those of all workers, in rank order; without hosts, all workers are on
-// this one. `threads`: per worker. `in_process`: workers that are threads of one process.
+// Core use on the host where the workers lacked cores most; nullopt if nothing was measured.
+// `times` and `hosts`: of all workers, in rank order; without hosts, all workers are on this one.
+// `threads`: per worker. `in_process`: number of workers that are threads of one process.
 std::optional<CoreUse> core_use(
     const std::vector<CoreTime>& times, const std::vector<std::string>& hosts, int threads,
     int in_process);

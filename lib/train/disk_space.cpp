@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr double kBytes = sizeof(float);  // per number
 
-// Numbers in the states that workers have of their own or share within their groups.
+// Count of the numbers in all states, which workers have of their own or share within a group.
 double numbers_of_state(
     const config::RunOptions& options, double dense, double stored, double moments) {
   const methods::MethodKind& kind = methods::kind_of(options.method);
@@ -37,18 +37,18 @@ double numbers_of_state(
     return all_equal;
   }
   if (kind.factors_weights) {
-    // Factors, their values at the last switch, and the moments of those that are trained.
+    // Factors and, for the trained ones, their values at the last switch and their moments.
     const auto size = options.method.group_size.value_or(
         comm::auto_group_size(static_cast<int>(options.workers)));
     const double trained = options.method.trains == methods::Trains::Both ? stored : stored / 2;
     const double of_group = stored + trained * (1 + moments);
     return std::max(all_equal, workers / static_cast<double>(size) * of_group);
   }
-  // Between two averages all workers differ; what the average was is stored once.
+  // Between two averages all workers differ; the last average is stored once.
   return workers * dense * (1 + moments) + dense * kind.copies(options.method);
 }
 
-// How many steps lie between two saves; 0: none is planned.
+// Number of steps between two saves; 0: none is planned.
 std::int64_t steps_between(
     const config::RunOptions& options, const RunLength& length, bool validates) {
   const Duration& saves = options.checkpoint.every;
@@ -80,7 +80,7 @@ void check_space(const DiskUse& use, const std::string& run_folder, Log& log) {
   if (unknown) {
     return;
   }
-  // Those that are there take no more space; the next one needs some before an old one is removed.
+  // Existing checkpoints take no more space; the next one is written before an old one is removed.
   const std::int64_t there = std::ssize(run_folder::list_checkpoints(run_folder));
   const std::int64_t more =
       std::max(use.checkpoints - there, std::min<std::int64_t>(use.checkpoints, 1));

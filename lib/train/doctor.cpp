@@ -38,7 +38,7 @@ std::string minor_version(const std::string& version) {
   return version.substr(0, version.rfind('.'));
 }
 
-// What `look` finds or, if it throws, `otherwise` with the reason as the advice.
+// Returns what `look` finds or, if it throws, `otherwise` with the reason as the advice.
 Finding looked_for(const char* topic, const std::string& otherwise, const auto& look) {
   try {
     return {topic, look(), ""};
@@ -83,7 +83,7 @@ Finding check_nccl() {
       "another libnccl.so.2 comes first in LD_LIBRARY_PATH: remove it"};
 }
 
-// MPI is loaded at run time; under a launcher, the one that fits it.
+// MPI is loaded at run time; under a launcher, the library that matches it.
 Finding check_mpi() {
   if (*build_config::kMpi == '\0') {
     return {
@@ -93,7 +93,7 @@ Finding check_mpi() {
   }
   return looked_for("MPI", formatted("none found; {} would fit", build_config::kMpi), [] {
     const comm::Launch launch = comm::find_launch();
-    if (launch.has_mpi && launch.size > 1) {  // MPI_Init would end some processes without one
+    if (launch.has_mpi && launch.size > 1) {  // without a launcher, MPI_Init may end the process
       return comm::MpiWorld::start(launch.rank, launch.size, kInitSeconds)->about();
     }
     return comm::load_mpi(comm::mpi_candidates()).text() +
@@ -101,8 +101,8 @@ Finding check_mpi() {
   });
 }
 
-// Which launcher's environment variables apply here: `mpirun -np 2 abtrain
-// doctor` shows what the workers of a run would find.
+// Reports which launcher's environment variables apply here. `mpirun -np 2 abtrain doctor` shows
+// what the workers of a run would find.
 Finding check_launcher() {
   return looked_for("launcher", "not understood", [] { return comm::find_launch().text(); });
 }

@@ -24,7 +24,7 @@ namespace abtrain::train {
 nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
   std::int64_t count = 0;
   std::vector<std::string> paths;
-  std::set<const data::ImageFiles*> seen;  // parts may be of the same files
+  std::set<const data::ImageFiles*> seen;  // several parts may share the same files
   for (const data::Examples* part : {&dataset.train, &dataset.test, &dataset.validation}) {
     const auto* images = std::get_if<data::ListedImages>(part);
     if (images != nullptr && seen.insert(images->files.get()).second) {

@@ -1,4 +1,4 @@
-// A model of a run on the test set, without training.
+// Evaluates a model of a run on the test set, without training.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,14 +10,13 @@
 
 namespace abtrain::train {
 
-// Scores a model of the run on the test set. Returns accuracy, loss, images,
-// damaged_images, compression_ratio, model and what add_class_scores() adds
-// (train/class_scores.h); of a text bits_per_byte, perplexity and windows.
-// `options` come from the config.yaml of the folder.
+// Scores a model of the run on the test set. Returns accuracy, loss, images, damaged_images,
+// compression_ratio, model and what add_class_scores() adds (train/class_scores.h); for a text
+// bits_per_byte, perplexity and windows. `options` come from the config.yaml of the folder.
 nlohmann::ordered_json evaluate_run(
     const config::RunOptions& options, const weights::RunModel& model, Log& log);
 
-// "count" and "files", the paths, of the damaged files of the data set.
+// The data set's damaged files: their number as "count" and their paths as "files".
 nlohmann::ordered_json damaged_images(const data::Dataset& dataset);
 
 }  // namespace abtrain::train

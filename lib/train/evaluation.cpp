@@ -23,8 +23,8 @@ namespace {
 
 constexpr int kSum = 2;  // at::Reduction::Sum
 
-// Sums over labels: of correct answers, of losses, their number. Over targets: of their squares, of
-// squared errors, the number of examples, and of each target.
+// Classification sums over labels: correct answers, losses, number. Regression: squared targets,
+// squared errors, number of examples, then the sum of each target.
 Score score_of(const at::Tensor& sums, double bytes_per_token) {
   const auto* sum = sums.const_data_ptr<double>();
   const double n = std::max(1.0, sum[2]);
@@ -36,7 +36,7 @@ Score score_of(const at::Tensor& sums, double bytes_per_token) {
   for (std::int64_t i = 0; i < targets; ++i) {
     variation -= sum[3 + i] * sum[3 + i] / n;
   }
-  return {// What is left of equal targets are rounding errors.
+  return {// If all targets are equal, only rounding errors remain.
           variation > 1e-12 * sum[0] ? 1 - sum[1] / variation : 0,
           sum[1] / n / static_cast<double>(targets), 0,
           /*regression=*/true};
@@ -72,7 +72,7 @@ Scores evaluate(
   const at::NoGradGuard no_grad;
   const auto* there = std::get_if<OnDevice>(&images);
   const auto* here = std::get_if<OnHost>(&images);
-  // Each token may have as many logits as there are tokens.
+  // Each token may have as many logits as the vocabulary has tokens.
   constexpr std::int64_t kMaxLogits = std::int64_t{1} << 25;
   batch_size = std::clamp<std::int64_t>(kMaxLogits / augment.logits(), 1, batch_size);
   const std::int64_t member = world.rank() % group_size;

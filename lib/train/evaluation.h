@@ -19,36 +19,36 @@ struct Scores {
   std::vector<Score> groups;  // one per group
 };
 
-// Each group of `group_size` consecutive workers holds one model and divides
-// all of `images` among its members; with group_size == world.size(), one model
-// is scored. Returns the same result on all workers; the host reads the device
-// once. `label_smoothing` applies to the loss. The traffic counts as metrics.
-// `answers`, if not null, gets one tensor on the device for each of this
-// worker's batches, except in a regression. It is int64 with three columns and
-// one row per label (B, or B * tokens): the label, the likeliest class, and 1 if
-// the label is among the five likeliest. Among equal logits, the class with the
-// lower index counts as likelier.
+// Each group of `group_size` consecutive workers holds one model and divides all of `examples`
+// among its members; with group_size == world.size(), one model is scored. Returns the same result
+// on all workers; the host reads the device once. `label_smoothing` applies to the loss. The
+// traffic counts as metrics.
+//
+// `answers`, if not null, gets one tensor on the device for each of this worker's batches, except
+// in a regression. It is int64, with one row per label (B, or B * tokens) and three columns: the
+// label, the likeliest class, and 1 if the label is among the five likeliest. Among equal logits,
+// the class with the lower index counts as likelier.
 Scores evaluate(
     nn::Model& model, const ExampleSource& examples, const data::Augment& augment,
     std::int64_t batch_size, int group_size, const at::Device& device, comm::Communicator& world,
     double label_smoothing = 0, std::vector<at::Tensor>* answers = nullptr);
 
-// Passes the examples begin .. end - 1 to `use`, in batches of `size` that
-// `batch(first, last)` makes, without those that have no example because all are
-// damaged. std::launch::async: the next batch is made while one is used.
+// Passes the examples begin .. end - 1 to `use`, in batches of `size` that `batch(first, last)`
+// makes. Skips batches in which all examples are damaged. With std::launch::async, the next batch
+// is made while one is used.
 void for_batches(
     std::int64_t begin, std::int64_t end, std::int64_t size, std::launch when,
     const std::function<data::Batch(std::int64_t first, std::int64_t last)>& batch,
     const std::function<void(const data::Batch&)>& use);
 
-// The classes of each example (B x C) by their logits, the likeliest first; of
-// equal ones the first comes first.
+// The classes of each example (B x C) in descending order of their logits; among equal logits, the
+// lower class comes first.
 at::Tensor ranked_classes(const at::Tensor& logits);
 
-// What the optimizer adds to the mean loss that it minimizes, over the weights
-// that decay: for sgd, weight_decay / 2 times the sum of their squares; for the
-// adagrads, l1 times the sum of their magnitudes; for adamw, nothing (its decay
-// is decoupled). A factored weight counts as the product of its factors.
+// The term that the optimizer adds to the mean loss that it minimizes, over the weights that decay:
+// for sgd, weight_decay / 2 times the sum of their squares; for the adagrads, l1 times the sum of
+// their magnitudes; for adamw, nothing (its decay is decoupled). A factored weight counts as the
+// product of its factors.
 double penalty(const nn::Model& model, const optim::OptimizerOptions& options);
 
 }  // namespace abtrain::train

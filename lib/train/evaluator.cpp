@@ -62,13 +62,13 @@ void Evaluator::forget() {
   }
 }
 
-// The batches follow from seed, step and worker alone, and training keeps its
-// own loader, so that it goes on to the same bits.
+// The batches depend only on seed, step and worker. Training keeps its own loader, so it continues
+// with the same bits.
 void Evaluator::renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose) {
   if (options_.evaluate.norm_batches == 0 || model.buffers().empty()) {
     return;
   }
-  // A shuffled epoch of number t, whatever the order of the run.
+  // Epoch t of a shuffled order, whatever the order of the run is.
   const auto order =
       data::make_shuffle({in_.dataset.train.size(), world_.rank(), world_.size(), options_.seed});
   const auto batches = make_batches(

@@ -34,27 +34,28 @@ class Evaluator {
   const RunExamples& examples() const {
     return examples_;
   }
-  // Makes the model that all workers have trained together after t steps, and renews its running
-  // statistics; those of the final model are new already. Collective, as all below.
+  // Makes the model that all workers have trained together after t steps and renews its running
+  // statistics, unless it is final: then they are new already. Collective, like all functions
+  // below.
   void merge(methods::Method& method, std::int64_t t, bool is_final);
-  // The merged model; nothing may be merged after it.
+  // Returns the merged model; nothing may be merged after that.
   std::unique_ptr<nn::Model> take() {
     return std::move(merged_);
   }
-  // Scores the merged model, and `own`, this worker's, for its group. `check` gets each loss.
+  // Scores the merged model and, for its group, this worker's model `own`. `check` gets each loss.
   Result scores(
       methods::Method& method, nn::Model& own, bool is_final,
       const std::function<void(const char* what, double loss)>& check);
-  // Drops the merged model's tensors: it shares them with the trained model, which frees dense
+  // Drops the merged model's tensors. They are shared with the trained model, which frees dense
   // weights when it factors them.
   void forget();
-  // What renew_statistics() takes, in steps: a forward pass is about a third of one.
+  // The cost of renew_statistics(), in steps: a forward pass is about a third of a step.
   double steps_of_renewal(const nn::Model& model) const {
     const auto batches = static_cast<double>(options_.evaluate.norm_batches);
     return model.buffers().empty() ? 0
                                    : batches / (3 * static_cast<double>(options_.train.accumulate));
   }
-  // Renews the running statistics by evaluate.norm_batches, after t steps.
+  // Renews the running statistics after t steps, with evaluate.norm_batches batches.
   void renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);
 
  private:

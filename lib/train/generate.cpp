@@ -63,7 +63,7 @@ std::string text_of(const Tokens& tokens, const data::DataOptions& data) {
   return text;
 }
 
-// Draws a token by its logits.
+// Samples a token from its logits.
 std::int64_t drawn(const at::Tensor& logits, const GenerateOptions& options, Random& random) {
   const std::int64_t most =
       options.top_k == 0 ? logits.size(0) : std::min(options.top_k, logits.size(0));

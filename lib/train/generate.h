@@ -18,14 +18,14 @@ struct GenerateOptions {
   std::optional<std::string> prompt;
   std::int64_t tokens = 500;  // how many follow
   double temperature = 0.8;   // divides the logits; 0: the likeliest token
-  std::int64_t top_k = 0;     // draws among this many; 0: among all
+  std::int64_t top_k = 0;     // samples among this many likeliest tokens; 0: among all
   std::uint64_t seed = 1;
 };
 
-// Returns the prompt with what follows it, in the prompt's form. The same
-// options give the same text on the CPU. The model sees the last data.context
-// tokens; the run's data set need not be present. Throws Config if the run
-// trains no text, Usage for a prompt that holds no tokens of the vocabulary.
+// Returns the prompt and its continuation, in the prompt's form. The same options give the same
+// text on the CPU. The model sees the last data.context tokens; the run's data set need not be
+// present. Throws Config if the run trains no text, Usage for a prompt that holds no tokens of the
+// vocabulary.
 std::string generate(const config::RunOptions& configured, const GenerateOptions& options);
 
 }  // namespace abtrain::train

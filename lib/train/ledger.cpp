@@ -27,7 +27,7 @@ ordered_json to_json(const Scopes& scopes) {
   return json;
 }
 
-// Sums of such numbers still fit.
+// Sums of such numbers still fit into 64 bits.
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 56;
 
 Scopes from_json(const ordered_json& json) {
@@ -68,7 +68,7 @@ void archive_numbers(
   }
 }
 
-// All members of the figures are numbers.
+// All members of WorkerFigures are doubles.
 using Numbers = std::array<double, sizeof(WorkerFigures) / sizeof(double)>;
 
 }  // namespace
@@ -130,7 +130,7 @@ WorkerFigures Ledger::figures(const WorkerFigures& counts, double trained_parame
 
 void Ledger::archive(state::Archive& archive, const WorkerFigures& counts) {
   double shown = seconds();
-  // The restored meter lacks its barriers, so less has to be subtracted then.
+  // A restored meter lacks the seconds in barriers, so less has to be subtracted after a resume.
   double paused = paused_seconds_ - meter_.other_seconds();
   ordered_json traffic = to_json(meter_.scopes());
   WorkerFigures all = own_ + counts;

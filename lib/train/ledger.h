@@ -1,6 +1,6 @@
-// What training costs a worker: the time on the clock of its loop, the bytes it
-// sends, and where both went. A ledger is saved with the run and goes on after
-// a resume. Seconds are wall time.
+// Accounts for what training costs a worker: the time on the clock of its loop, the bytes it sends,
+// and where both went. A ledger is saved with the run and continues after a resume. Seconds are
+// wall time.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,8 @@ struct TrafficSplit {
   }
 };
 
-// Cost of averaging gradients, in seconds: encode and decode are part of
-// `compute`, collective is part of `communication`. Also its errors.
+// Seconds spent on averaging gradients, and its errors. Encode and decode are part of `compute`,
+// collective is part of `communication`.
 struct ReducerSplit {
   double encode = 0, collective = 0, decode = 0;
   // Sum of the vNMSE of the averaged gradient, and number of its evaluations.
@@ -48,7 +48,7 @@ class Ledger {
  public:
   struct Pause {
     Stopwatch watch;
-    double communicated;  // seconds, before it
+    double communicated;  // seconds, before the pause
   };
 
   // For the worker's communicators (comm::metered()).
@@ -57,14 +57,14 @@ class Ledger {
   }
   // Starts the clock; communication up to now is not part of the training.
   void start();
-  // What the clock shows, pauses included.
+  // The clock's reading, including pauses.
   double seconds() const {
     return watch_.seconds();
   }
   double pause_seconds() const {
     return own_.seconds.evaluate + own_.seconds.checkpoint;
   }
-  // Without pauses; constant once the training has ended.
+  // Seconds without pauses; constant once the training has ended.
   double train_seconds() const {
     return trained_seconds_.value_or(seconds() - pause_seconds());
   }
@@ -73,30 +73,29 @@ class Ledger {
     trained_seconds_ = train_seconds();
   }
 
-  // Runs the body and adds the bytes that it sends to those of a phase.
+  // Runs the body and adds the bytes that it sends to `phase`.
   template <class Body>
   void count(double TrafficSplit::*phase, const Body& body) {
     const auto before = static_cast<double>(meter_.training_bytes());
     body();
     own_.traffic.*phase += static_cast<double>(meter_.training_bytes()) - before;
   }
-  // An evaluation or a checkpoint, whose time and collectives are not part of
-  // the training. `account`: where its seconds go. Both wait for the GPU.
+  // Enclose an evaluation or a checkpoint: its time and collectives are not part of the training.
+  // `account`: where its seconds go. Both functions wait for the GPU.
   Pause begin_pause();
   void end_pause(const Pause& pause, double TimeSplit::*account);
 
-  // Where the time has gone until now, while training goes on. On a GPU the last
-  // collectives may be missing. Here and below, `counts` is what the parts of the
-  // loop have counted themselves since this process began; it is added to the
-  // ledger's own figures.
+  // Where the time has gone so far, while training goes on. On a GPU the last collectives may be
+  // missing. Here and below, `counts` holds what the parts of the loop have counted since this
+  // process began; it is added to the ledger's own figures.
   TimeSplit spent(const WorkerFigures& counts) const;
 
-  // All up to now. Waits for the GPU.
+  // All figures up to now. Waits for the GPU.
   WorkerFigures figures(const WorkerFigures& counts, double trained_parameters);
 
-  // Saves all up to now, or continues what was saved.
+  // Saves all figures up to now, or continues from saved ones.
   void archive(state::Archive& archive, const WorkerFigures& counts);
-  // Counts seconds in which this worker did nothing as waiting for others.
+  // Counts seconds in which this worker was idle as waiting for others.
   void add_waiting(double seconds) {
     watch_ = Stopwatch(watch_.seconds() + seconds);
     paused_seconds_ -= seconds;
@@ -108,7 +107,7 @@ class Ledger {
   comm::TrafficMeter meter_;
   Stopwatch watch_;            // since the loop began
   double paused_seconds_ = 0;  // of communication outside the training
-  // Pauses and the bytes by phase; the figures of the parts before a resume.
+  // Pauses and the bytes by phase; also the figures that the parts had before a resume.
   WorkerFigures own_;
   std::optional<double> trained_seconds_;  // once the training has ended
 };

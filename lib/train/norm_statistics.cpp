@@ -15,7 +15,7 @@ void collect_statistics(
     batches.next(batch);
     model.collect_statistics(batch.inputs, k);
   }
-  // All workers have as many batches: the mean of the means is that over all.
+  // All workers have equally many batches, so the mean of their means is the mean over all batches.
   methods::average_buffers(model, world, purpose);
 }
 

@@ -1,12 +1,10 @@
-// The running statistics of a merged model's batch norms, recomputed: the
-// averaged statistics of the models that were merged are not those of the
-// merged model.
+// Recomputes the running statistics of a merged model's batch norms: the average of the statistics
+// of the models that were merged is not right for the merged model.
 //
-// Every worker passes batches through the model. A running mean becomes the
-// mean over the batches of all workers of the batch's mean, a running variance
-// the mean of the batch's unbiased variance (not the variance of all images
-// taken together): what torch.optim.swa_utils.update_bn computes on one worker
-// that sees all these batches.
+// Every worker passes batches through the model. A running mean becomes the mean of the batch means
+// over all workers' batches. A running variance becomes the mean of the batches' unbiased variances
+// (not the variance over all images taken together). torch.optim.swa_utils.update_bn computes the
+// same on one worker that sees all these batches.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -20,9 +18,9 @@
 
 namespace abtrain::train {
 
-// Overwrites the model's buffers, and nothing else, by `count` (at least 1)
-// batches of each worker; every worker passes the same `count` and ends with
-// the same bits. No dropout, no gradients.
+// Overwrites the model's buffers, and nothing else, from `count` (at least 1) batches of each
+// worker. Every worker passes the same `count` and ends with the same bits. No dropout, no
+// gradients.
 // Collective: one fp32 all-reduce of the buffers. A model without buffers makes
 // no pass and sends nothing. Throws Error(Config) if a batch norm gets a single
 // value per channel.

@@ -33,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All images in a folder and below, sorted; hidden ones are skipped.
+// All images in a folder and its subfolders, sorted; hidden ones are skipped.
 std::vector<fs::path> images_below(const std::string& folder) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -44,7 +44,7 @@ std::vector<fs::path> images_below(const std::string& folder) {
     const std::string name = i->path().filename().string();
     std::error_code ignored;
     const bool is_folder = i->is_directory(ignored);
-    // Links may form circles.
+    // Links may form cycles.
     if (is_folder && (name.starts_with('.') || !seen.insert(real_path(i->path())).second)) {
       i.disable_recursion_pending();
     }
@@ -81,7 +81,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& named) {
   return files;
 }
 
-// The files as examples whose labels are their places in the list.
+// The files as examples; each label is the file's index in the list.
 data::ListedImages listed(const std::vector<std::string>& files, Log& log) {
   std::vector<data::ListedFolder> folders;
   for (const std::string& file : files) {
@@ -120,7 +120,7 @@ std::vector<std::string> class_names_in(
   const auto json = weights::classes_in(about);
   std::vector<std::string> names;
   if (!json.is_array()) {
-    return names;  // only their number
+    return names;  // only the number of classes is known
   }
   ABT_CHECK(
       read_json(json, names), DamagedData, "{}: expected the names of {} classes in its metadata",
@@ -170,7 +170,7 @@ class FileInputs {
         "the network takes {} x {} x {} numbers; expected one that takes square images of 1 or 3 "
         "channels",
         shape.channels, shape.height, shape.width);
-    // Decoded to bytes of the size that the data set has on disk.
+    // Decodes to bytes, at the size that the data set has on disk.
     data::DataOptions decoded = options_;
     decoded.pool = decoded.subset = 0;
     decoded.image_size = decoded.resize =
@@ -184,7 +184,7 @@ class FileInputs {
     augment_.emplace(options_, own_, 0);
   }
 
-  // Files begin .. end-1 without the damaged ones; labels are places in the list.
+  // Files begin .. end-1 without the damaged ones; labels are indices in the list.
   data::Batch batch(std::int64_t begin, std::int64_t end) const {
     if (!decoder_) {
       return augment_->evaluation(images_, begin, end);
@@ -221,7 +221,7 @@ class FileInputs {
   std::optional<data::Augment> decoder_, augment_;
 };
 
-// The model of a run at work, batch by batch.
+// Applies a run's model, batch by batch.
 class Predictor {
  public:
   Predictor(const config::RunOptions& configured, const PredictOptions& options)
@@ -235,7 +235,7 @@ class Predictor {
     predictions.class_names = class_names_in(weights::about_of(path), shape.classes, path);
   }
 
-  // `batch(begin, end)`: these of `count` examples, whose labels are their places among them.
+  // `batch(begin, end)`: these of the `count` examples, with their indices as labels.
   void add(std::int64_t count, const auto& batch, const auto& name_of) {
     for_batches(0, count, batch_size_, std::launch::async, batch, [&](const data::Batch& now) {
       add_batch(now, name_of);
@@ -280,7 +280,7 @@ class Predictor {
 void predict_arrays(
     const config::RunOptions& configured, const PredictOptions& options, Predictor& predictor,
     Log& log) {
-  // Only standardizing depends on the numbers of the training arrays.
+  // Only standardizing depends on the values in the training arrays.
   const data::Dataset set =
       data::load_dataset(configured.data, &log, /*reads_values=*/configured.data.standardize);
   ABT_CHECK(

@@ -1,4 +1,4 @@
-// What the trained model of a run says of images or arrays.
+// Predictions of a run's trained model for images or arrays.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,30 @@ namespace abtrain::train {
 
 struct PredictOptions {
   weights::RunModel model;
-  std::vector<std::string> files;  // images and folders of them; or arrays
-  std::int64_t top = 1;            // how many of the likeliest classes
+  std::vector<std::string> files;  // images and folders of images, or arrays
+  std::int64_t top = 1;            // number of likeliest classes to return
 };
 
 struct Prediction {
-  std::string file;                   // of an array with its place, "x.npy[3]"
-  std::vector<std::int64_t> classes;  // the likeliest first; of a regression all targets
-  std::vector<double> probabilities;  // of a regression the values
+  std::string file;                   // for an array with the index, "x.npy[3]"
+  std::vector<std::int64_t> classes;  // the likeliest first; for a regression all targets
+  std::vector<double> probabilities;  // for a regression the values
 };
 
 struct Predictions {
   std::vector<std::string> class_names;  // of all classes; empty: not known
-  std::vector<Prediction> of_files;      // in their order
+  std::vector<Prediction> of_files;      // in the order of the files
   std::int64_t damaged = 0;              // files that were left out
   bool regression = false;
 };
 
-// Prepares the images as an evaluation of the run does; where its images have
-// one size, others get Resize and CenterCrop to it. The run's data set need not
-// be present, except with data.standardize. A run on arrays takes .npy files, and
-// safetensors files with a tensor x, of examples like its own, which must be
-// present. Of a folder, all image files in it
-// and below, sorted. Damaged files are named in the log. Throws Config for a run
-// whose network takes no such images, MissingInput for a file that is not there
-// or a folder without images, and as load_model().
+// Prepares the images as an evaluation of the run does; if the run's images have one size, others
+// get Resize and CenterCrop to it. The run's data set need not be present, except with
+// data.standardize. A run on arrays takes .npy files, and safetensors files with a tensor x, of
+// examples like its own; then its data set must be present. A folder stands for all image files in
+// it and its subfolders, sorted. Damaged files are named in the log. Throws Config if the run's
+// network takes no such images, MissingInput for a file that is not there or a folder without
+// images, and as load_model().
 Predictions predict(const config::RunOptions& configured, const PredictOptions& options, Log& log);
 
 }  // namespace abtrain::train

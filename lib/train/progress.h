@@ -1,4 +1,4 @@
-// How far a worker has come, and what its log and its checkpoints say of it.
+// A worker's progress, as recorded in its log and its checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ struct Progress {
 
   double last_loss = 0;
   double rate = 0;      // of the last step
-  double loss_sum = 0;  // since the last `step` event, as the following
+  double loss_sum = 0;  // this and the count: since the last `step` event
   std::int64_t loss_count = 0;
   std::int64_t event_step = 0;
   double event_seconds = 0;  // of training, at that event
 
   std::optional<double> validation = {};  // quality, if evaluated after this step
-  double best = -1;                       // validation at a save
+  double best = -1;                       // best `validation` at a save
 
   void take_loss(double loss) {
     last_loss = loss;
@@ -36,7 +36,7 @@ struct Progress {
     event_step = step;
     event_seconds = seconds;
   }
-  // Saves or loads what a resumed run goes on with. `pauses`: seconds of evaluations and
+  // Saves or loads what a resumed run continues from. `pauses`: seconds of evaluations and
   // checkpoints up to now.
   void archive(state::Archive& archive, double pauses);
 };

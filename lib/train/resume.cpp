@@ -42,7 +42,7 @@ std::vector<std::string> differences_from(
   }
 }
 
-// How these options differ from those of the checkpoint, which are `before`.
+// How these options differ from `before`, the options of the checkpoint.
 std::vector<std::string> differences_at(
     const run_folder::Checkpoint& from, const config::RunOptions& before,
     const config::RunOptions& options, std::int64_t extended = 0) {
@@ -54,8 +54,8 @@ std::vector<std::string> differences_at(
   return lines;
 }
 
-// Refuses to start if that would lose something of worth: a finished run,
-// checkpoints, or whatever a run with other settings has left.
+// Refuses to start if that would lose something of value: a finished run, checkpoints, or the
+// results of a run with other settings.
 void check_nothing_is_lost(const config::RunOptions& options, const std::string& run_folder) {
   const bool finished = is_there(run_folder + "/summary.json");
   const auto checkpoints = run_folder::list_checkpoints(run_folder);
@@ -64,7 +64,7 @@ void check_nothing_is_lost(const config::RunOptions& options, const std::string&
   const bool is_empty = (none || metrics == 0) && !is_there(run_folder + "/model.safetensors");
   const auto lines = differences_from(run_folder, options);
   const bool same = lines.empty();
-  // One that achieved nothing may go: this start is simply the next try.
+  // A run without results may be lost: this start is simply the next try.
   ABT_CHECK(
       !finished && checkpoints.empty() && (is_empty || same), Config,
       "{}{}{}{}{}Choose another --name to keep it, or use --overwrite to "
@@ -78,8 +78,8 @@ void check_nothing_is_lost(const config::RunOptions& options, const std::string&
                 ", saved up to step {}; --resume auto continues it. ", checkpoints.front().step));
 }
 
-// How training goes on from a model where no checkpoint fits; "" if the run
-// folder has none.
+// Text for a message: how to continue training from a model where no checkpoint fits; "" if the run
+// folder has no model.
 std::string way_from_model(const std::string& run_folder) {
   const std::string model = (fs::path(run_folder) / "model.safetensors").string();
   return is_there(model) ? formatted(
@@ -96,7 +96,7 @@ std::string previous_of(const std::string& run_folder) {
   return formatted("{}/{}.previous", run_folder, config::kCheckpoints);
 }
 
-// Where they stay until those that replace them are in their place.
+// Where an older checkpoints.previous stays until its replacement is in place.
 std::string replaced_in(const std::string& run_folder) {
   return formatted("{}/{}{}.previous", run_folder, run_folder::kObsolete, config::kCheckpoints);
 }
@@ -107,8 +107,8 @@ bool is_in(const std::string& folder, const run_folder::Checkpoint& checkpoint) 
   return fs::equivalent(fs::path(checkpoint.folder).parent_path(), folder, none);
 }
 
-// The checkpoint that `how` names: the folder of a run or of one checkpoint. Its
-// path has no links and no slash at the end, so that its parent is where it is.
+// The checkpoint that `how` names: the folder of a run or of one checkpoint. Its path has no links
+// and no slash at the end, so that the parent path is the folder that holds it.
 run_folder::Checkpoint named(const std::string& how, Log& log) {
   std::error_code none;
   ABT_CHECK(fs::is_directory(how, none), MissingInput, "--resume: there is no folder '{}'", how);
@@ -179,8 +179,8 @@ config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint) {
 }
 
 std::string default_resume() {
-  // sbatch sets ENVIRONMENT, as other systems do. The tasks of a step have a number, which salloc's
-  // shell has not; those of `srun --pty`, and what is started there, have its port.
+  // sbatch sets ENVIRONMENT, as other systems do. The tasks of a step have SLURM_PROCID, which
+  // salloc's shell lacks; `srun --pty`, and whatever is started in it, also has SLURM_PTY_PORT.
   const bool is_batch = env("ENVIRONMENT") == "BATCH";
   const bool is_step = env("SLURM_PROCID") && !env("SLURM_PTY_PORT");
   return env("SLURM_JOB_ID") && (is_batch || is_step) ? "auto" : "none";
@@ -217,7 +217,7 @@ void check_same_past(
   const methods::MethodKind& kind = methods::kind_of(options.method);
   const methods::Timeline earlier = kind.timeline(options.method, before);
   const methods::Timeline later = kind.timeline(options.method, length);
-  // An event after the earlier run's last step is no difference: the longer run begins with it.
+  // An event after the earlier run's last step is no difference: the longer run starts with it.
   const auto parts = later.parts_from(earlier, std::min(from.step, before.steps - 1));
   ABT_CHECK(
       !parts, Config,
@@ -252,7 +252,7 @@ void check_longer(
     ++same;
   }
   if (length.steps == before.steps) {
-    return;  // said in another unit
+    return;  // the same length in another unit
   }
   if (same == from.step) {
     log.info(
@@ -276,7 +276,7 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
   const std::string place = run_folder + "/" + config::kCheckpoints;
   // A checkpoint that cannot be read is kept too: somebody may still repair it.
   if (run_folder::entries_of(run_folder, run_folder::kStepPrefix).empty()) {
-    fs::remove(place, error);  // unless it has something, or could not be read
+    fs::remove(place, error);  // fails if the folder holds something or could not be read
     return;
   }
   const std::string previous = previous_of(run_folder);

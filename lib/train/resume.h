@@ -1,4 +1,4 @@
-// Whether a run starts fresh or resumes, and from where.
+// Decides whether a run starts fresh or resumes, and from where.
 #pragma once
 
 #include <optional>
@@ -14,30 +14,27 @@ namespace abtrain::train {
 struct ResumeChoice {
   std::optional<run_folder::Checkpoint> from;  // nullopt: start fresh
   bool is_own = false;                         // from this run folder, not from another run
-  // With another train.steps or train.epochs: see check_longer().
+  // Resumes with another train.steps or train.epochs; see check_longer().
   bool changes_length = false;
-  bool branches = false;  // off another run, by find_branch_point() (train/branch.h)
+  bool branches = false;  // branches off another run, by find_branch_point() (train/branch.h)
 };
 
-// Whether the run folder holds this very run, finished, and `how` is auto: then
-// there is nothing to do but to report it. Only reads. Throws Error(Config) if
-// the folder holds a run with other settings, unless `overwrite` allows
-// replacing it.
+// Whether `how` is auto and the run folder holds this very run, finished: then only its report is
+// left to do. Only reads. Throws Error(Config) if the folder holds a run with other settings,
+// unless `overwrite` allows replacing it.
 bool has_finished(
     const std::string& how, bool overwrite, const config::RunOptions& options,
     const std::string& run_folder);
 
-// how: none | auto | the folder of a run or of one checkpoint. auto means the
-// newest checkpoint of the run folder that verifies, if any. Throws
-// Error(Config), naming every such key, if the configuration differs in
-// something that training depends on, the content of model.file included; MissingInput and
-// DamagedData for a folder that was named. Where that is the run folder itself, finished or not,
-// the length of the run may differ.
+// how: none | auto | the folder of a run or of one checkpoint. auto means the newest checkpoint of
+// the run folder that verifies, if any. Throws Error(Config), naming every such key, if the
+// configuration differs in something that training depends on, including the content of model.file;
+// MissingInput and DamagedData for a folder that was named. If that folder is the run folder
+// itself, finished or not, the length of the run may differ.
 //
-// Without `overwrite`, also throws Error(Config) if an existing run would be
-// lost: a finished one, one with checkpoints, or one with other settings. With
-// `overwrite`, auto still resumes a run with the same settings, so that a
-// requeued job does not undo what it has done.
+// Without `overwrite`, also throws Error(Config) if an existing run would be lost: a finished one,
+// one with checkpoints, or one with other settings. With `overwrite`, auto still resumes a run with
+// the same settings, so that a requeued job does not undo its own work.
 //
 // The run folder must already be locked (run_lock.h).
 ResumeChoice choose_resume(
@@ -50,25 +47,24 @@ config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint);
 // The key that gives the length of the run.
 const char* length_key(const config::RunOptions& options);
 
-// Throws Error(Config) if in a run of `length` the method would have acted differently in the steps
-// up to this checkpoint of a run of another length.
+// Throws Error(Config) if, in a run of `length`, the method would have acted differently in the
+// steps up to this checkpoint, which is from a run of another length.
 void check_same_past(
     const config::RunOptions& options, const run_folder::Checkpoint& from, const RunLength& length);
 
-// Whether a run of `length` can go on from a checkpoint of a shorter run with
-// the same options. Throws Error(Config) if it is no longer than that one, or
-// if the method would have acted differently in the steps so far. Says
-// in the log what the extension means for the learning rate.
+// Checks that a run of `length` can continue from a checkpoint of a run with the same options.
+// Throws Error(Config) if it is shorter than that run, or if the method would have acted
+// differently in the steps so far. Logs what the extension means for the learning rate.
 void check_longer(
     const config::RunOptions& options, const run_folder::Checkpoint& from, const RunLength& length,
     Log& log);
 
-// The default choice: auto in a batch job or step of Slurm, which may come again,
-// by a requeue or a loop in its script; none elsewhere, as in an interactive shell.
+// The default for `how`: auto in a batch job or step of Slurm, which a requeue or a loop in its
+// script may start again; none elsewhere, as in an interactive shell.
 std::string default_resume();
 
-// Makes way for the checkpoints of a fresh start: those of an earlier run are
-// moved to checkpoints.previous.
+// Makes way for the checkpoints of a fresh start by moving those of an earlier run to
+// checkpoints.previous.
 void put_checkpoints_aside(const std::string& run_folder, Log& log);
 
 }  // namespace abtrain::train

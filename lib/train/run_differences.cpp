@@ -14,8 +14,8 @@ namespace abtrain::train {
 
 namespace {
 
-// What a branch may change besides what a resume may: only the steps to come go by these keys, and
-// the state of a checkpoint fits whatever they are.
+// Keys that a branch may change in addition to those that a resume may change. They affect only the
+// steps to come, and the state of a checkpoint fits any of their values.
 constexpr const char* kBranchKeys[] = {
     "branch_from",
     "data.augment",
@@ -65,7 +65,7 @@ Settings flatten(config::RunOptions options) {
   return all;
 }
 
-// The value there; `now` if the key was not in use, which another key decides.
+// The value in `before`; `now` if the key was not in use there, because another key decides that.
 const std::string& value_before(
     const Settings& before, const std::string& key, const std::string& now) {
   const auto found = before.find(key);
@@ -76,8 +76,7 @@ std::string difference(const std::string& key, const std::string& before, const 
   return formatted("  {}: {} there, {} now", key, before, now);
 }
 
-// The length in steps that a printed value gives as a share of the run, or else
-// nothing.
+// Converts a printed length that is a share of the run to steps; nullopt for any other value.
 std::optional<std::int64_t> share_in_steps(const std::string& printed, std::int64_t run_steps) {
   Duration length;
   std::string ignored;

@@ -1,5 +1,5 @@
-// The order of a run's examples for one worker. Gradients may decide it (orders/balancer.h); then
-// it knows what is trained, and over which workers gradients are averaged.
+// The order of a run's examples for one worker. If gradients decide it (orders/balancer.h), it also
+// knows which parameters are trained and which workers average their gradients.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,19 @@ class RunOrder {
   data::ExampleOrder& examples() {
     return *order_;
   }
-  // What receives the gradients; null if they do not decide the order.
+  // Receives the gradients; null if they do not decide the order.
   orders::Balancer* balancer() {
     return balancer_ ? &*balancer_ : nullptr;
   }
   // Starts afresh after t steps.
   void start(std::int64_t t, methods::Method& method);
-  // Follows the method where it trains other parameters, or averages over another group.
+  // Follows the method when it trains other parameters or averages over another group.
   void bind(methods::Method& method);
-  // Settles decisions that are under way. Collective.
+  // Completes decisions that are under way. Collective.
   void settle();
   // Saves or loads the decisions.
   void archive(state::Archive& archive, methods::Method& method);
-  // Whether it is where it should be after t steps.
+  // Whether it is at the right position after t steps.
   bool is_at(std::int64_t t) const;
 
  private:
@@ -46,8 +46,8 @@ class RunOrder {
   const c10::Device device_;
   std::optional<orders::Balancer> balancer_;
   std::unique_ptr<data::ExampleOrder> order_;
-  std::int64_t layout_ = -1;             // of the method, that it is bound to
-  comm::Communicator* group_ = nullptr;  // likewise
+  std::int64_t layout_ = -1;             // the method's layout that it is bound to
+  comm::Communicator* group_ = nullptr;  // the same for the group
 };
 
 }  // namespace abtrain::train

@@ -1,4 +1,4 @@
-// How good a model is on held-out examples, and how that is written.
+// The score of a model on held-out examples, and its text forms.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,8 +8,8 @@
 namespace abtrain::train {
 
 struct Score {
-  // 0..1; of a text, the share of its tokens; of a regression R^2, the share of
-  // the targets' variance that the outputs explain, which may be negative.
+  // 0..1; for a text, the share of correct tokens; for a regression R^2, the share of the targets'
+  // variance that the outputs explain, which may be negative.
   double accuracy = 0;
   double loss = 0;             // mean cross-entropy or squared error, summed in double
   double bytes_per_token = 0;  // 0: no text
@@ -24,8 +24,8 @@ struct Score {
   double quality() const;
 };
 
-// {"accuracy", "loss"}, of a regression also "r2", the same as its accuracy, or of a text
-// {"bits_per_byte", "perplexity", "loss"}, each behind `prefix`.
+// {"accuracy", "loss"}; for a regression also "r2", the same as its accuracy; for a text
+// {"bits_per_byte", "perplexity", "loss"}. Each key starts with `prefix`.
 nlohmann::ordered_json score_json(const Score& score, const std::string& prefix = "");
 // "accuracy 88.71 %, loss 0.3312", "R² 0.8871, loss 0.3312" or "1.8345 bits per
 // byte, loss 1.2716".

@@ -47,10 +47,10 @@ namespace abtrain::train {
 
 namespace {
 
-// How the run starts, which worker 0 decides.
+// How the run starts; worker 0 decides.
 struct Start {
-  bool finished = false;  // it has nothing to do
-  std::string from = {};  // folder of a checkpoint; empty: the beginning
+  bool finished = false;  // nothing is left to do
+  std::string from = {};  // folder of a checkpoint; empty: start fresh
   bool changes_length = false;
   bool branches = false;
   std::string branch_from = {};
@@ -106,11 +106,11 @@ class Session {
   Log& log_;
   const std::optional<std::int64_t> group_size_;  // as configured
   const std::string folder_;
-  std::optional<run_folder::RunLock> run_lock_;  // of the process that writes
+  std::optional<run_folder::RunLock> run_lock_;  // only in the process that writes
   bool finished_ = false;                        // before this session
   ResumeChoice resume_;
   Setup setup_;
-  std::optional<run_folder::RunLog> run_log_;  // of the process that writes
+  std::optional<run_folder::RunLog> run_log_;  // only in the process that writes
 };
 
 std::string Session::train() {
@@ -192,7 +192,7 @@ void Session::choose_start() {
   });
 }
 
-// One process decides for all here too: a run goes on as it began.
+// One process decides for all here too. A resumed run keeps the forms that it began with.
 void Session::choose_forms() {
   const auto [bf16, multiple] = host_.decide([&] {
     if (resume_.from) {
@@ -264,7 +264,7 @@ TrainResult Session::run_workers() {
       if (survivor) {
         left = Inheritance{std::move(*survivor), loss};
       } else {
-        left->loss.keep(loss.left);  // they had not gone on yet
+        left->loss.keep(loss.left);  // workers were lost before the run went on
       }
     }
   }
@@ -275,7 +275,7 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
   const run_folder::CheckpointWriter::Options checkpoints{
       folder_, config::to_yaml(with_batches(options_)), options_.checkpoint.keep,
       setup_.model_file};
-  if (inherited != nullptr) {  // survivors read it again
+  if (inherited != nullptr) {  // surviving workers read the file again
     const std::string change = weights::change_of_model_file(setup_.model_file, options_);
     ABT_CHECK(change.empty(), Config, "{} and resume", change);
   }
@@ -322,8 +322,8 @@ TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>
   return result;
 }
 
-// Makes the configuration that of the workers that are left, and the run folder
-// that of the new worker 0.
+// Adapts the configuration to the workers that are left, and hands the run folder to the new worker
+// 0.
 void Session::take_over(const Loss& loss) {
   const auto workers = static_cast<int>(loss.left.size());
   ABT_CHECK(
@@ -334,10 +334,10 @@ void Session::take_over(const Loss& loss) {
   options_.workers = workers;
   std::vector<double>& speeds = options_.balance.speeds;
   for (std::size_t i = 0; !speeds.empty() && i < loss.left.size(); ++i) {
-    speeds[i] = speeds[static_cast<std::size_t>(loss.left[i])];  // in ascending order
+    speeds[i] = speeds[static_cast<std::size_t>(loss.left[i])];  // `left` is ascending
   }
   speeds.resize(speeds.empty() ? 0 : loss.left.size());
-  // As for a launcher's number.
+  // As for a number of workers that a launcher gives.
   options_.method.group_size = group_size_;
   methods::fit_group_size(options_.method, workers);
   ABT_CHECK(
@@ -354,7 +354,7 @@ void Session::take_over(const Loss& loss) {
     run_folder::break_run_lock(folder_);
     try {
       run_lock_.emplace(folder_, log_);
-    } catch (const Error& error) {  // no stop of all workers
+    } catch (const Error& error) {  // this is not a stop of all workers
       throw Error(ErrorKind::Io, error.what());
     }
     run_log_.emplace(options_, folder_, log_, -1);

@@ -30,7 +30,7 @@ namespace abtrain::train {
 
 namespace {
 
-// Without labels, a training part would teach nothing, and others would have the accuracy 0.
+// Without labels, a training set would teach nothing, and the other sets would score accuracy 0.
 void check_labels(const data::Examples& examples, const char* part, const std::string& folder) {
   const at::Tensor counted = examples.counted_labels();
   ABT_CHECK(
@@ -128,7 +128,7 @@ void prepare(
   check_labels(s.dataset.train, "training", s.dataset.found_in);
   check_labels(s.validation, "validation", s.dataset.found_in);
   check_labels(s.dataset.test, "test", s.dataset.found_in);
-  // Whatever is wrong shows up before the folder of an earlier run is touched.
+  // Errors must show up before the folder of an earlier run is touched.
   const data::ExampleShape& shape = s.dataset;
   s.length = config::check_run(options, shape, s.dataset.train.size());
   for (const std::string& note : config::run_notes(options, s.length)) {
@@ -186,7 +186,7 @@ void open_folder(
   if (!resume.is_own) {
     put_checkpoints_aside(folder, log);
   }
-  // The model of a run that is made longer stays until the longer run has one.
+  // When a run is extended, its model stays until the longer run has one.
   const bool keeps_model = resume.is_own && resume.changes_length;
   std::error_code ignored;
   for (const char* result :

@@ -1,5 +1,4 @@
-// What must be ready before a worker starts, and what the workers of a process
-// share.
+// Prepares what workers need before they start, including what the workers of a process share.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,8 +34,8 @@ struct Setup {
 // processes see the same list of GPUs and make the same choice.
 void choose_place(Setup& setup, const config::RunOptions& options, WorkerHost& host, Log& log);
 
-// Prepares the data, the length of the run and the initial weights. `doing` is
-// told of what takes time.
+// Prepares the data, the length of the run and the initial weights. `doing` is told about each slow
+// task.
 void prepare(
     Setup& setup, const config::RunOptions& options, const WorkerHost& host,
     const std::function<void(const std::string&)>& doing, Log& log);
@@ -48,22 +47,22 @@ void open_folder(
 
 // data.decode_threads; auto: each worker's share of the cores.
 std::int64_t decode_threads(const data::DataOptions& options, std::int64_t workers);
-// The data set, whose batches so many threads decode.
+// Loads the data set; decode_threads() threads will decode its batches.
 data::Dataset load_data(const data::DataOptions& options, std::int64_t workers, Log& log);
 
-// The model of a file on this device, to be used by this thread with the cores
-// and in the precision of a run's one worker. Throws as weights::load_model().
+// Loads the model of a file onto this device, for use by this thread with the cores and the
+// precision of a run with one worker. Throws as weights::load_model().
 std::unique_ptr<nn::Model> model_at_work(
     const config::RunOptions& options, const data::ExampleShape& shape, const std::string& path,
     const at::Device& device);
 
-// What the layers' larger products are computed in.
+// The dtype in which the layers' larger products are computed.
 at::ScalarType precision_on(const config::TrainOptions& options, const at::Device& device);
-// That of a run on this device, such as "bf16 (AMX-BF16)".
+// The precision of a run on this device as text, such as "bf16 (AMX-BF16)".
 std::string precision_text(const config::TrainOptions& options, const at::Device& device);
 
-// How many cores a worker's own operators use. To be set before the workers
-// start: each thread takes the value over at its first parallel operator.
+// The number of cores that a worker's own operators use. Set it before the workers start: each
+// thread adopts the value at its first parallel operator.
 int threads_per_worker(const config::RunOptions& options, std::int64_t workers);
 
 }  // namespace abtrain::train

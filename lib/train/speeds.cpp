@@ -19,17 +19,16 @@ namespace abtrain::train {
 namespace {
 
 constexpr const char* kVariable = "ABTRAIN_SPEED";
-// As many steps run operator by operator before a GPU captures one.
+// A GPU runs kEagerSteps steps operator by operator and then captures one.
 constexpr std::int64_t kWarmUpSteps = TrainingStep::kEagerSteps + 1;
 constexpr std::size_t kWindows = 5;
-constexpr double kWindowSeconds = 0.2;  // and one step at least
+constexpr double kWindowSeconds = 0.2;  // at least one step
 constexpr double kTolerance = 1.05;
-// The least share of a step's time that is attributed to its examples. Smaller shares
-// are uncertain, since they are differences of two measurements, and would lead to
-// very unequal batches.
+// The smallest share of a step's time that is attributed to its examples. A smaller share, being a
+// difference of two measurements, would be uncertain and lead to very unequal batches.
 constexpr double kMinShare = 0.5;
 
-// 0 without the variable.
+// The value of the variable; 0 if it is not set.
 double speed_of_variable() {
   const auto text = env(kVariable);
   double speed = 0;
@@ -40,7 +39,7 @@ double speed_of_variable() {
   return speed;
 }
 
-// Ends the steps once there is a figure of each window.
+// Stops the training once each window has been measured.
 class UntilMeasured : public comm::Control {
  public:
   bool stop_before(int, std::int64_t t) override {
@@ -53,7 +52,7 @@ class UntilMeasured : public comm::Control {
     }
     return windows_.size() == kWindows || StopSignals::requested() != 0;
   }
-  // The median, because other work may have disturbed some.
+  // The median, because other work may have disturbed some windows.
   double seconds_per_step() {
     std::ranges::sort(windows_);
     return windows_.empty() ? 1 : windows_[windows_.size() / 2];

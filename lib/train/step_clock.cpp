@@ -9,9 +9,9 @@ namespace abtrain::train {
 
 namespace {
 
-// The first steps, after which all wait for worker 0.
+// After each of these first steps, all workers wait for worker 0.
 constexpr std::int64_t kFirstSteps = 8;
-// Estimates in a run, but for those of its beginning and its end.
+// Number of estimates in a run, besides those at its beginning and its end.
 constexpr std::int64_t kEstimates = 64;
 constexpr std::int64_t kLeastMeetings = 16;
 

@@ -1,5 +1,6 @@
-// The steps of a run by the clock (train.seconds). Worker 0 estimates them from its own clock, at
-// steps at whose end all workers meet anyway; the others take its estimate over (comm::Control).
+// The number of steps of a run by the clock (train.seconds). Worker 0 estimates it from its own
+// clock, after steps at whose end all workers meet anyway. The others adopt its estimate
+// (comm::Control).
 //
 //   clock.begin(t);                      // steps done before
 //   clock.mark(t, seconds);              // after each step
@@ -24,23 +25,24 @@ class StepClock {
     std::int64_t next = 0;   // steps after which the next estimate is due
   };
 
-  // `seconds`: that the run is to train.
+  // `seconds`: how long the run is to train.
   explicit StepClock(double seconds) : seconds_(seconds) {}
 
   void begin(std::int64_t t);
   // The run has trained for `seconds` in its first t steps.
   void mark(std::int64_t t, double seconds);
-  // Whether the workers agree after t steps; the same on all of them. `meets`: they meet there
-  // anyway. Where they do not for long (1/16 of the run, or a quarter of what is left), and in the
-  // first steps of all, they wait for worker 0.
+  // Whether the workers agree on an estimate after t steps; the same on all of them. `meets`: they
+  // meet there anyway. If they have not met for long (1/16 of the run, or a quarter of what is
+  // left), and in the first steps of all, they wait for worker 0.
   bool is_due(std::int64_t t, bool meets, const RunLength& length) const;
-  // What the end of a run takes besides its steps: so many seconds, and as long as so many steps.
+  // The time that the end of a run takes besides its steps: `seconds`, plus the time of `steps`
+  // steps.
   struct End {
     double seconds = 0;
     double steps = 0;
   };
-  // From the pace of the later half of the steps so far, since the first ones of a run are slow.
-  // `seconds`: trained so far. Estimates become more frequent toward the end.
+  // Estimates from the pace of the later half of the steps so far, since the first steps of a run
+  // are slow. `seconds`: trained so far. Estimates become more frequent toward the end.
   Estimate estimate(std::int64_t t, double seconds, const End& end);
   void agree(const Estimate& estimate) {
     next_ = estimate.next;
@@ -58,18 +60,18 @@ class StepClock {
   std::vector<Mark> marks_;  // after the first step, then at each estimate
 };
 
-// Something that comes now and then: after so many steps, or in a run by the clock after such a
-// share of it.
+// A recurring event: every so many steps or, in a run by the clock, after each such share of the
+// run.
 class Recurring {
  public:
   Recurring(const Duration& every, const RunLength& length);
-  // Between two of them, at least one; 0: never.
+  // Steps between two events, at least one; 0: never.
   std::int64_t steps() const {
     return steps_;
   }
-  // The run goes on after t steps.
+  // The run continues after t steps.
   void begin(std::int64_t t, const RunLength& length);
-  // To be asked after each step.
+  // Call after each step.
   bool is_due(std::int64_t t, const RunLength& length);
 
  private:
@@ -78,7 +80,7 @@ class Recurring {
   Duration every_;
   std::int64_t steps_;
   bool by_share_;
-  std::int64_t times_ = 0;  // it has been due, by the share
+  std::int64_t times_ = 0;  // how often it has been due, by the share
 };
 
 }  // namespace abtrain::train

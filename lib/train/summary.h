@@ -1,4 +1,4 @@
-// What a run reports at its end: summary.json and a table for people.
+// A run's final report: summary.json and a table for people.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,15 +11,14 @@
 
 namespace abtrain::train {
 
-// Keys and units as in docs/report.md: accuracy 0..1, bytes sent per worker,
-// seconds of wall time, means over the workers. `hosts`: of all workers.
+// Keys and units as in docs/report.md: accuracy 0..1, bytes sent per worker, seconds of wall time,
+// means over the workers. `hosts`: the host of each worker.
 nlohmann::ordered_json summarize(
     const config::RunOptions& options, const TrainResult& result,
     const std::vector<std::string>& hosts);
 
-// The table; `folder` is the run folder, which its last row names unless it is
-// about to go. Throws Error(DamagedData) if `summary`, read from there, is not
-// a summary.
+// The table. Its last row names `folder`, the run folder, unless that is about to be removed.
+// Throws Error(DamagedData) if `summary`, read from there, is not a summary.
 std::string report_table(
     const config::RunOptions& options, const nlohmann::ordered_json& summary,
     const std::string& folder, bool names_folder = true);
@@ -29,8 +28,7 @@ std::string report_table(
 double data_parallel_bytes(
     std::int64_t parameters, std::int64_t steps, std::int64_t workers, std::int64_t element_size);
 
-// A share of that as text: "16.9 %", and with more digits where it is small:
-// "0.037 %".
+// A share of those bytes as text: "16.9 %", and with more digits where it is small: "0.037 %".
 std::string percent_of_data_parallel(double share);
 
 }  // namespace abtrain::train

@@ -28,7 +28,7 @@ std::string broadcast_text(comm::Communicator& world, const std::string& text, i
   return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())};
 }
 
-// Gives the state of `root` to all. Elsewhere, `state` becomes that state.
+// Broadcasts the state of `root`; on the other workers it replaces `state`.
 void broadcast_state(comm::Communicator& world, state::State& state, int root) {
   const bool gives = world.rank() == root;
   ordered_json about = {{"own", ordered_json::array()}, {"replicas", ordered_json::array()}};

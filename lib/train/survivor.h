@@ -1,9 +1,8 @@
-// What is left of a run when it loses a worker: the states of the others, in
-// memory. Those that are left form a new world and share them
+// What is left of a run that has lost a worker: the states of the other workers, in memory. They
+// form a new world, share their states
 //   Inheritance left{*trainer.survive(), loss};  // of the lost world
 //   share_states(world, left);                   // in the new one
-// and a new Trainer continues from them, as from a checkpoint of another number
-// of workers.
+// and continue with a new Trainer, as from a checkpoint of another number of workers.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +15,13 @@
 
 namespace abtrain::train {
 
-// What the others must know of a worker's state.
+// What the other workers must know about a worker's state.
 struct Standing {
-  std::int64_t steps = 0;   // that its parameters have seen
+  std::int64_t steps = 0;   // that the worker's parameters have seen
   std::int64_t agreed = 0;  // Method::agreed_after
-  std::int64_t group = 0;   // the same for workers that held one state
+  std::int64_t group = 0;   // equal for workers that held the same state
   std::int64_t run_steps = 0;
-  std::int64_t losses = 0;  // that the worker had gone on from
+  std::int64_t losses = 0;  // losses of workers after which it has continued
 };
 
 // The state's tensors are those of the worker's model and optimizer, which must
@@ -35,20 +34,18 @@ struct Survivor {
 struct Inheritance {
   Survivor own;
   Loss loss;
-  // By share_states(): the states, one per group, the largest number of steps
-  // that any of them has seen, and what else they have in common.
+  // Set by share_states(): the states, one per group; the largest number of steps that any of them
+  // has seen; and what else they have in common.
   std::vector<state::State> states = {};
   std::int64_t steps = 0;
   std::int64_t run_steps = 0;
   std::int64_t losses = 0;
 };
 
-// Collective. Sets all members of `inheritance` but `own` and `loss`, to the same
-// values on every worker. Only workers that completed the latest synchronization
-// that any of them completed contribute; having continued after a loss counts as
-// one. A worker that lacks it has nothing that the others do not have. From each
-// group, the state of the worker with the most steps is taken. The bytes are not
-// counted as traffic.
+// Collective. Sets all members of `inheritance` but `own` and `loss`, to the same values on every
+// worker. Only workers that completed the latest synchronization of any worker contribute;
+// continuing after a loss counts as one. The other workers hold nothing that these lack. From each
+// group, takes the state of the worker with the most steps. The bytes are not counted as traffic.
 void share_states(comm::Communicator& world, Inheritance& inheritance);
 
 }  // namespace abtrain::train

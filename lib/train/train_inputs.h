@@ -1,4 +1,4 @@
-// What a worker's training gets and what it returns.
+// Inputs and results of a worker's training.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ namespace abtrain::train {
 struct TrainResult {
   std::unique_ptr<nn::Model> model = {};  // final, the same on every worker
   Score test = {};
-  std::optional<Score> before = {};       // that of the initial weights, if they were given
+  std::optional<Score> before = {};       // score of the initial weights, if they were given
   std::optional<double> train_loss = {};  // if evaluate.train is set
   std::int64_t steps = 0;                 // steps done
-  // Seconds of each step, with its evaluation and its checkpoint; if they were
-  // asked for.
+  // Seconds of each step, including its evaluation and its checkpoint, if TrainInputs::time_steps
+  // is set.
   std::vector<double> step_seconds = {};
   bool stopped = false;  // on request; only steps and saved are set then
   bool saved = false;    // if stopped: a checkpoint holds everything
@@ -38,12 +38,11 @@ struct TrainResult {
   std::vector<WorkerFigures> workers = {};  // in rank order
 };
 
-// What tests see of a run and do to it; nothing else sets any.
+// Hooks with which tests observe and change a run; nothing else sets any.
 struct TrainHooks {
-  // Before each step of this worker.
+  // Called before each step of this worker.
   std::function<void(int rank, std::int64_t step, nn::Model&)> before_step;
-  // Seconds of training in the first t steps, in place of those on the clock, for runs by the
-  // clock.
+  // For runs by the clock: seconds of training in the first t steps, in place of the clock's.
   std::function<double(std::int64_t t)> seconds_after;
   // Runs steps on the CPU in the form that is captured on a GPU.
   bool capture_on_cpu = false;
@@ -65,13 +64,12 @@ struct TrainInputs {
   run_folder::RunLog* log = nullptr;  // worker 0 only
   // Images kept on the devices; null: the host makes the batches.
   data::DeviceCopies* device_copies = nullptr;
-  // Gives the fresh model of a worker its weights; empty: they are made from
-  // model.init and seed.
+  // Sets the weights of a worker's fresh model; empty: they are made from model.init and seed.
   std::function<void(nn::Model&)> initialize = {};
   // Called right before the first step.
   std::function<void()> begun = {};
-  // Asked before each step whether to stop, and told what it has spent its time
-  // on; null: never stops.
+  // Asked before each step whether to stop, and told where the worker's time has gone; null: never
+  // stops.
   comm::Control* control = nullptr;
   // Hosts of all workers, in rank order; for messages.
   std::vector<std::string> hosts = {};
@@ -82,13 +80,13 @@ struct TrainInputs {
   // The checkpoint to resume from, possibly of another number of workers; null:
   // a fresh start.
   const run_folder::Checkpoint* resume = nullptr;
-  // What is left of this run after the loss of a worker, in place of `resume`.
+  // What is left of this run after the loss of a worker; used in place of `resume`.
   Inheritance* inherited = nullptr;
-  // Where a worker whose run ends by the loss of another leaves its state; null:
-  // the run ends with it.
+  // Where this worker leaves its state if the loss of another one ends the run; null: the run
+  // cannot continue then.
   std::optional<Survivor>* survivor = nullptr;
-  bool longer = false;      // than the run of that checkpoint (train/resume.h)
-  bool branches = false;    // off that run (train/branch.h)
+  bool longer = false;      // the run is longer than that of the checkpoint (train/resume.h)
+  bool branches = false;    // the run branches off that of the checkpoint (train/branch.h)
   bool time_steps = false;  // sets TrainResult::step_seconds
   TrainHooks hooks = {};
 };

@@ -42,7 +42,7 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
       weights_(make_batch_weights(options_, in_.dataset.train, order_setting(), order_.examples())),
       evaluations_(options_.evaluate.every, length_),
       saves_(options_.checkpoint.every, length_),
-      // The first multiple of log_every that makes a window.
+      // The smallest multiple of log_every that is at least SlowWatch::kSteps.
       compare_every_(
           (SlowWatch::kSteps - 1) / options_.train.log_every * options_.train.log_every +
           options_.train.log_every),
@@ -134,7 +134,7 @@ void Trainer::step(std::int64_t t) {
     progress_.done = t + 1;
     order_.bind(*method_);
   });
-  if (acts) {  // waiting for the others only adds to it
+  if (acts) {  // the minimum, because waiting for others only adds time
     act_seconds_ = std::min(act_seconds_.value_or(acting.seconds()), acting.seconds());
   }
   if (in_.log != nullptr) {
@@ -185,7 +185,7 @@ void Trainer::agree_on_length(std::int64_t t) {
   if (!clock_->is_due(t, meets_, length_)) {
     return;
   }
-  // A run ends in a synchronization like those before.
+  // A run ends in a synchronization like the earlier ones.
   StepClock::End end;
   if (!in_.hooks.seconds_after) {
     end = {act_seconds_.value_or(0), evaluator_.steps_of_renewal(*model_)};
@@ -203,7 +203,7 @@ void Trainer::agree_on_length(std::int64_t t) {
   }
 }
 
-// All workers post after the same steps, and none waits for another's.
+// All workers post their times after the same steps; none waits for another.
 void Trainer::compare_workers(std::int64_t t) {
   if (in_.control == nullptr || world_->size() == 1) {
     return;
@@ -246,7 +246,7 @@ Evaluator::Result Trainer::evaluate_now(std::int64_t t, bool last) {
   };
   Evaluator::Result result = evaluator_.scores(*method_, *model_, last, check_loss);
   evaluator_.forget();
-  // Workers may send different amounts: their mean, as in summary.json.
+  // Workers may send different amounts; this is their mean, as in summary.json.
   const auto sent = comm::gather_values(*world_, ledger_.meter().training_bytes());
   const double bytes =
       std::accumulate(sent.begin(), sent.end(), 0.0) / static_cast<double>(sent.size());
@@ -373,8 +373,7 @@ WorkerFigures Trainer::counts() const {
 }
 
 TrainResult train_worker(comm::Communicator& world, const TrainInputs& inputs) {
-  // On streams of their own, workers that share a GPU do not wait for each
-  // other's work.
+  // With a stream of its own, a worker that shares a GPU does not wait for the others' work.
   const device::OwnStream stream(inputs.device);
   if (inputs.inherited != nullptr) {
     share_states(world, *inputs.inherited);

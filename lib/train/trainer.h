@@ -30,11 +30,11 @@ class Trainer {
  public:
   Trainer(comm::Communicator& world, const TrainInputs& inputs);
   TrainResult run();
-  // After run() has thrown: the worker's state, for those that are left to go on
-  // with; empty if the run had not begun.
+  // After run() has thrown: the worker's state, from which the remaining workers can continue;
+  // empty if the run had not begun.
   std::optional<Survivor> survive();
-  // The model that an evaluation of the checkpoint to resume from would score.
-  // In place of run(); collective.
+  // The model that an evaluation of the checkpoint to resume from would score. Call it instead of
+  // run(); collective.
   std::unique_ptr<nn::Model> model_of_checkpoint();
 
  private:
@@ -49,11 +49,11 @@ class Trainer {
     check_finite(what, reading, world_->rank(), method_->block());
   }
   data::OrderSetting order_setting() const;
-  // Before an evaluation or a checkpoint: what is still to be trained, by this
-  // worker or by a slower one that it waits for, is part of the training's time.
+  // Starts a pause for an evaluation or a checkpoint. Training that is still pending, on this
+  // worker or on a slower one that it waits for, counts as training time.
   Ledger::Pause pause();
   Evaluator::Result evaluate_now(std::int64_t t, bool last);
-  // What the parts of the loop have counted themselves.
+  // Figures that the parts of the loop have counted themselves.
   WorkerFigures counts() const;
 
   // In training_state.cpp.
@@ -69,7 +69,7 @@ class Trainer {
   // `old` holds one state per replica group.
   void regroup(std::vector<state::State>& old, std::int64_t t);
   void average_buffers(std::vector<state::State>& all);
-  // After t steps of another run: makes this one independent of its folder.
+  // Branches off another run after t steps: makes this run independent of that run's folder.
   void branch(std::int64_t t);
   bool saves_after(std::int64_t t);
   bool save(std::int64_t t);
@@ -79,7 +79,7 @@ class Trainer {
   Ledger ledger_;
   std::unique_ptr<comm::Communicator> world_;
   RunLength length_;
-  std::optional<StepClock> clock_;               // of a run by the clock
+  std::optional<StepClock> clock_;               // only in a run by the clock
   const std::vector<std::int64_t> all_batches_;  // of each worker (config::batches_of())
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
@@ -89,7 +89,7 @@ class Trainer {
   Evaluator evaluator_;
   RunOrder order_;
   std::unique_ptr<data::BatchSource> batches_;
-  std::unique_ptr<BatchWeights> weights_;  // null: all batches count alike
+  std::unique_ptr<BatchWeights> weights_;  // null: all batches have the same weight
   std::optional<TrainingStep> step_;
   Recurring evaluations_;
   Recurring saves_;
@@ -97,8 +97,8 @@ class Trainer {
   Progress progress_;
   Readback loss_;
   Readback norm_;
-  // Runs by the clock: whether all workers met in the last step, and the shortest
-  // time that an action of the method after a step has taken.
+  // For runs by the clock: whether all workers met in the last step, and the shortest time so far
+  // that an action of the method after a step has taken.
   bool meets_ = false;
   std::optional<double> act_seconds_;
   bool replicas_due_ = false;  // a comparison of replicas is due
@@ -106,7 +106,7 @@ class Trainer {
   SlowWatch slow_watch_;
 };
 
-// Steps done before the first one, by the checkpoint if there is one.
+// Steps already done at the start, according to the checkpoint if there is one.
 std::int64_t first_step(const TrainInputs& inputs);
 
 // Collective over `world`. Throws Error(Diverged) naming step and parameter

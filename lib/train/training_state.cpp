@@ -23,7 +23,7 @@ void Trainer::archive_loop(state::Archive& archive) {
   archive_base(archive);
 }
 
-// The checkpoint lacks what is frozen.
+// A checkpoint does not hold frozen parts, only the hash of their base.
 void Trainer::archive_base(state::Archive& archive) {
   if (model_->base().empty()) {
     return;
@@ -99,7 +99,7 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
         t);
     progress_.saved_at = t;
     if (t == from.run_steps && t < length_.steps) {
-      // The earlier run ended here, so the event of this timeline is still to come.
+      // The earlier run ended here, so this timeline's event after the step has not happened yet.
       ledger_.count(&TrafficSplit::switches, [&] {
         method_->after_step(t);
         order_.bind(*method_);
@@ -183,11 +183,12 @@ std::int64_t Trainer::inherit(Inheritance& from) {
   const std::int64_t t = first_step(in_);
   state::Archive own = state::Archive::loading(from.own.state);
   archive_loop(own);
-  // All save or none, and not all may have noted the last validation.
+  // All workers save or none does, but some may have missed the last validation: all take one
+  // value.
   state::Archive::loading(from.states.front()).value("best", progress_.best);
   average_buffers(from.states);
   regroup(from.states, t);
-  from.states.clear();  // the old models' memory
+  from.states.clear();  // frees the memory of the old models
   from.own.state = {};
   const double seconds = from.loss.since.seconds();
   ledger_.add_waiting(seconds);
@@ -216,7 +217,7 @@ std::unique_ptr<nn::Model> Trainer::model_of_checkpoint() {
 }
 
 void Trainer::branch(std::int64_t t) {
-  // The best checkpoint is the best of this run folder, which begins with this one.
+  // `best` refers to this run folder, which starts with this checkpoint.
   progress_.best = -1;
   progress_.validation = in_.resume->validation_accuracy;
   save(t);
@@ -296,7 +297,7 @@ std::int64_t first_step(const TrainInputs& inputs) {
   if (steps == 0 || options.train.steps > 0 || options.train.seconds > 0) {
     return steps;
   }
-  // The same fraction of the run, whose steps are now larger or smaller.
+  // Keeps the fraction of the run that is done; its steps are now larger or smaller.
   const RunLength length = config::run_length(options, inputs.dataset.train.size());
   return std::llround(
       static_cast<double>(steps) * static_cast<double>(length.steps) /

@@ -27,7 +27,7 @@ namespace abtrain::train {
 
 namespace {
 
-// The part that each row of a batch has in the labels of all rows that count.
+// Each row's share of the labels in the batch that count.
 std::vector<double> shares_of_rows(const at::Tensor& labels) {
   const at::Tensor counted = labels.ne(data::kIgnoredLabel).sum(1).to(at::kCPU, at::kDouble);
   const at::Tensor shares = counted / counted.sum().clamp_min(1);
@@ -123,7 +123,7 @@ void TrainingStep::take_batch() {
   }
 }
 
-// Only labels of rows of tokens may say that they do not count.
+// Only labels of token sequences can be marked as not counting.
 bool TrainingStep::ignores(const at::Tensor& labels) const {
   return in_.inputs.dataset.vocabulary > 0 && labels.dim() > 1 && !labels.is_floating_point();
 }
@@ -158,7 +158,8 @@ void TrainingStep::add_loss(const at::Tensor& mean) {
   }
 }
 
-// An operator of a user's model may take values forward that it has no gradients for.
+// An operator of a user's model may accept values in the forward pass for which it has no
+// gradients.
 void TrainingStep::run_backward(const Loss& loss) const {
   if (gradient_weight_.defined()) {
     at::Tensor(loss.gradient).mul_(gradient_weight_);
@@ -171,7 +172,7 @@ void TrainingStep::run_backward(const Loss& loss) const {
     const auto error = std::current_exception();
     const auto& file = in_.inputs.options.model.file;
     if (!file || comm::exit_code_of(error) != 1) {
-      throw;  // too little memory, for example, has a message of its own
+      throw;  // errors such as too little memory have messages of their own
     }
     throw Error(
         ErrorKind::Config, formatted(
@@ -191,11 +192,11 @@ void TrainingStep::pass(std::int64_t sends) {
   const Loss loss = loss_of(
       batch_.inputs, batch_.labels, 1.0 / static_cast<double>(options_.accumulate),
       in_.examples != nullptr ? &tape : nullptr);
-  // If the host knows already that a loss is not finite, nothing is sent: the
-  // worker itself tells the others.
+  // If the host already knows that a loss is not finite, nothing is sent; the worker itself tells
+  // the others.
   const bool starts =
       sends >= 0 && (loss.value.is_cuda() || std::isfinite(loss.value.item<double>()));
-  const bool waits = starts && in_.method.now().sends_early;  // for others, meanwhile
+  const bool waits = starts && in_.method.now().sends_early;  // for others, during the pass
   if (waits) {
     cores_.end();
   }
@@ -308,7 +309,7 @@ void TrainingStep::prepare(std::int64_t t) {
   if (!compares) {
     return;
   }
-  // The first replay is not timed: it also brings the graph to the device.
+  // The first replay is not timed, because it also uploads the graph to the device.
   constexpr std::int64_t kFirst = kTrialSteps + 1;
   if (pass_graph_ && step == kFirst + kTrialSteps && take_trial() >= eager_seconds_) {
     release();
@@ -319,7 +320,7 @@ void TrainingStep::prepare(std::int64_t t) {
   }
 }
 
-// Whether it is open which form is the faster one.
+// Whether timing decides which form of the step is kept.
 bool TrainingStep::compares_forms() const {
   const bool own_gpu = in_.inputs.device.is_cuda() && may_overlap();
   return !options_.cuda_graphs.has_value() && in_.method.now().sends_early &&
@@ -345,14 +346,14 @@ bool TrainingStep::may_overlap() const {
 bool TrainingStep::is_worth_capturing(std::int64_t t) const {
   for (std::int64_t done = t + 1; done < t + kWorthSteps; ++done) {
     if (done == in_.steps || in_.method.moves_after(done)) {
-      return false;  // it would not last
+      return false;  // the graph would soon be dropped
     }
   }
   return in_.examples == nullptr;
 }
 
-// Workers with one GPU each are in nobody's way; besides, a collective that
-// waits on one GPU could hold up what another GPU's capture asks of the driver.
+// Workers with a GPU each need not meet: they do not disturb each other. Besides, a collective that
+// waits on one GPU could block driver calls that the capture on another GPU needs.
 void TrainingStep::meet() {
   if (in_.inputs.turn != nullptr) {
     in_.world.barrier();

@@ -12,9 +12,9 @@
 // capture fails, the worker goes on operator by operator
 // (`train.cuda_graphs: on`: Error(Config)).
 //
-// Workers capture in the same step, by the same rule. Those that share a GPU
-// wait for each other before and after a capture: meanwhile nobody else's work
-// runs, and no worker waits for another one within the capture.
+// Workers capture in the same step, by the same rule. Workers that share a GPU wait for each other
+// before and after a capture. Meanwhile no other work runs, and no worker waits for another one
+// within the capture.
 #pragma once
 
 #include <cstdint>
@@ -61,20 +61,19 @@ class TrainingStep {
   // All references must outlive it.
   explicit TrainingStep(const Parts& parts);
 
-  // Leaves the gradients of step t in the method's block. Their mean over the workers that average
-  // them is the gradient of the mean loss over the labels of all of them. Returns the mean loss
-  // over this worker's labels, a scalar on the device that the next step overwrites; undefined if
-  // none of them counts.
+  // Leaves the gradients of step t in the method's block. Averaged over the workers that exchange
+  // them, they are the gradient of the mean loss over all labels of these workers. Returns the mean
+  // loss over this worker's labels, a scalar on the device that the next step overwrites; undefined
+  // if none of them counts.
   at::Tensor forward_backward(std::int64_t t);
-  // Clips, then updates the parameters. If there is a limit, `see_norm` gets
-  // the norm of all gradients, before the update unless it is captured.
+  // Clips the gradients, then updates the parameters. If there is a limit, `see_norm` gets the norm
+  // of all gradients, before the update unless that is captured.
   void optimize(double rate, const std::function<void(const at::Tensor& norm)>& see_norm);
   // Times of the forward passes, backward passes that send nothing, and optimizer passes.
   const CoreTime& core_time() const {
     return cores_.time();
   }
-  // To be called before tensors of the model move: drops what was captured with
-  // them.
+  // Call before tensors of the model move: drops the captured graphs that use them.
   void release();
 
  private:
@@ -87,11 +86,10 @@ class TrainingStep {
   void meet();
   std::uint64_t addresses() const;
   void take_batch();
-  // `sends`: the step whose gradients may be sent during the backward pass, or
-  // -1.
+  // `sends`: the step with gradients that may be sent during the backward pass, or -1.
   void pass(std::int64_t sends);
-  // The mean loss of examples, and where the backward pass begins: with the
-  // gradient of `weight` times the loss with respect to `root`.
+  // The mean loss of examples, and the start of the backward pass: `gradient` is the gradient of
+  // `weight` times the loss with respect to `root`.
   struct Loss {
     at::Tensor value;
     at::Tensor root, gradient;
@@ -113,15 +111,15 @@ class TrainingStep {
   std::int64_t layout_ = -1;
   std::int64_t steps_ = 0;        // steps with this layout
   std::optional<device::Span> timed_;  // the step under way
-  std::vector<device::Span> trial_;    // steps in the present form
-  double told_seconds_ = 0;            // of those steps, by the hook
+  std::vector<device::Span> trial_;    // timed steps in the current form
+  double told_seconds_ = 0;            // seconds of those steps, from the hook
   double eager_seconds_ = 0;           // of kTrialSteps steps operator by operator
-  device::CaptureTurn own_turn_;  // used if none is handed in
+  device::CaptureTurn own_turn_;  // used if none is passed in
   device::CaptureTurn& turn_;
-  // What captured work reads and writes.
+  // Read and written by captured work.
   data::Batch batch_;
   at::Tensor loss_;   // summed over the micro-batches
-  // BatchWeights of the present micro-batch; undefined without them.
+  // BatchWeights of the current micro-batch; undefined without them.
   at::Tensor gradient_weight_, loss_weight_;
   at::Tensor norm_;
   optim::Rates rates_;

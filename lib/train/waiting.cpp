@@ -56,8 +56,7 @@ std::optional<std::string> SlowWatch::look(
   std::vector<TimeSplit> window = now.workers;
   for (std::size_t i = 0; i < window.size(); ++i) {
     const TimeSplit& before = begin_.workers[i];
-    // Decompositions are shared out by layers: no worker is slow for having more
-    // of them.
+    // Decompositions are divided by layers: having more of them does not make a worker slow.
     window[i].train -= before.train + window[i].svd - before.svd;
     window[i].communication -= before.communication;
     window[i].data -= before.data;
@@ -72,7 +71,7 @@ std::optional<std::string> SlowWatch::look(
   const double others =
       std::transform_reduce(window.begin(), window.end(), -own, std::plus(), own_seconds) /
       static_cast<double>(window.size() - 1);
-  // Anything may happen within a few seconds.
+  // A single slow window may be chance.
   const bool again = suspect_ == waiting.slowest;
   suspect_ = own - others > kShare * window[slow].train ? waiting.slowest : -1;
   if (!again || !(waiting.share > kShare) || !named_.insert(waiting.slowest).second) {

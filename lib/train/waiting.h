@@ -1,12 +1,11 @@
-// Who makes the others wait.
+// Finds the worker that makes the others wait.
 //
-// A worker's seconds in collectives hold two things: what the network takes, and
-// the wait for workers that come later. What a worker does itself (compute,
-// decompose, wait for its batches) is all the rest of its time. So a worker waits
-// for the difference between the slowest worker's own seconds and its own, unless
-// it has not been in collectives for so long: methods that rarely synchronize
-// wait later. Where all have trained equally long, as in a whole run, this says
-// that the worker that is least in collectives waits for nobody.
+// A worker's seconds in collectives have two parts: the time of the network, and the wait for
+// workers that come later. The rest of its time is its own work (compute, decompose, wait for its
+// batches). So a worker's wait is the difference between the slowest worker's own seconds and its
+// own, but at most its seconds in collectives: methods that rarely synchronize wait later. If all
+// workers have trained equally long, as in a whole run, the worker with the least time in
+// collectives waits for nobody.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,13 +21,13 @@ namespace abtrain::train {
 
 struct Waiting {
   std::vector<double> seconds;  // of each worker; part of its `communication`
-  int slowest = 0;              // the worker with the most seconds of its own
-  // The mean wait of the others, over the time of the slowest, which hardly
-  // waits: how much of the run the slowest worker costs. 0 for one worker.
+  int slowest = 0;              // the worker with the most seconds of own work
+  // The others' mean wait over the time of the slowest worker, which hardly waits: the share of the
+  // run that the slowest worker costs. 0 for one worker.
   double share = 0;
 };
 
-// `spent`: of all workers, at least one, in the same steps.
+// `spent`: the times of all workers, at least one, over the same steps.
 Waiting find_waiting(const std::vector<TimeSplit>& spent);
 
 // {"compute": ..., "svd": ..., "data": ..., "waiting": ..., "communication":
@@ -37,9 +36,9 @@ Waiting find_waiting(const std::vector<TimeSplit>& spent);
 nlohmann::ordered_json times_json(
     const std::vector<TimeSplit>& spent, const Waiting& waiting, std::size_t worker);
 
-// Looks for a slow worker while a run goes on, in windows of at least kSteps
-// steps and `seconds` seconds; a worker must be the slow one in two of them in a
-// row. What came before the first call is warm-up. Decompositions do not count.
+// Looks for a slow worker during a run, in windows of at least kSteps steps and `seconds` seconds.
+// A worker must be the slow one in two consecutive windows. The time before the first call is
+// warm-up. Decompositions do not count.
 class SlowWatch {
  public:
   static constexpr std::int64_t kSteps = 20;
@@ -52,7 +51,7 @@ class SlowWatch {
 
  private:
   double seconds_;
-  comm::AllSpent begin_;  // of the window
+  comm::AllSpent begin_;  // start of the window
   int suspect_ = -1;      // slow in the last window
   std::set<int> named_;
 };

@@ -90,7 +90,7 @@ class AdapterWriter {
         tensor, layer, tensor);
     modules_.insert(layer);
   }
-  // All tensors of the modules that are stored whole.
+  // Adds all tensors of the modules that are stored whole.
   void add_modules() {
     const auto add = [&](const std::string& name, const at::Tensor& tensor) {
       if (modules_.contains(nn::layer_of(name))) {
@@ -127,7 +127,7 @@ class AdapterWriter {
     }
     const std::vector<std::string> saved =
         mapped(modules_, [&](const std::string& layer) { return in_library(layer); });
-    // The product counts alpha / r times, which is once.
+    // PEFT multiplies the product by alpha / r, which is 1 here.
     return {
         {"peft_type", "LORA"},
         {"task_type", nullptr},
@@ -255,7 +255,7 @@ class AdapterReader {
     }
     w.outer = read(second, sizes).reshape({w.out_features(), rank});
   }
-  // Whether one of PEFT's patterns, a regular expression for the end of a name, means this layer.
+  // Whether one of PEFT's patterns, a regular expression for the end of a name, matches this layer.
   bool means(const std::string& pattern, const std::string& layer) const {
     try {
       const std::regex expression("(.*\\.)?(" + pattern + ")");

@@ -1,10 +1,10 @@
 // Adapters in the format of Hugging Face's PEFT: a folder with adapter_config.json and
 // adapter_model.safetensors, which peft.PeftModel.from_pretrained() loads.
 //
-// A weight NAME of the layer L that is adapted has base_model.model.L.lora_A.weight, its `inner`,
-// and base_model.model.L.lora_B.weight, its `outer` (nn/weight.h), of a convolution r x I x kh x kw
-// and O x r x 1 x 1; the layers in which something else is trained are modules_to_save, all of
-// whose tensors the file has.
+// An adapted weight of layer L is stored as base_model.model.L.lora_A.weight, its `inner`, and
+// base_model.model.L.lora_B.weight, its `outer` (nn/weight.h); for a convolution, these are
+// r x I x kh x kw and O x r x 1 x 1. Layers in which something else is trained are modules_to_save:
+// the file has all their tensors.
 #pragma once
 
 #include <string>
@@ -17,20 +17,20 @@ namespace abtrain::weights {
 // folder that holds anything but an adapter.
 void check_adapter_output(const std::string& folder, bool force);
 
-// Writes the adapter of a model whose weights are factors beside a remainder that lacks nothing (as
-// load_model() leaves them). `base`: the name of what it adapts, for people to read. Returns the
+// Writes the adapter of a model. Its weights must be factors beside a complete remainder, as
+// load_model() leaves them. `base`: the name of the adapted model, for people to read. Returns the
 // bytes of its tensors. Throws Error(Config) for what the format cannot hold: factors in a grid,
 // parts of another layer's weight (model.split_qkv), and trained parameters of a layer that is
 // adapted, such as its bias; Io.
 std::uint64_t save_adapter(
     const std::string& folder, const nn::Model& model, const std::string& base);
 
-// Makes adapted weights of those that the folder's adapter adapts, and takes over its
-// modules_to_save. Throws MissingInput; DamagedData naming the tensor; Config for other kinds of
-// adapters than LoRA, and for tensors that the model does not have.
+// Adapts the weights that the folder's adapter adapts, and takes over its modules_to_save. Throws
+// MissingInput; DamagedData naming the tensor; Config for other kinds of adapters than LoRA, and
+// for tensors that the model does not have.
 void load_adapter(const std::string& folder, nn::Model& model);
 
-// Of its two files. Throws MissingInput.
+// The hash of the adapter's two files. Throws MissingInput.
 std::uint64_t hash_of_adapter(const std::string& folder);
 
 }  // namespace abtrain::weights

@@ -98,7 +98,7 @@ class FileDecomposer {
     }
   }
 
-  // Why a matrix stays as it is, whatever its numbers are; "" if it need not.
+  // Why a matrix stays dense, whatever its values are; "" if it may be cut.
   std::string reason_of(const state::StoredTensor& tensor, const DecomposedTensor& row) const {
     const std::string& name = tensor.name;
     const auto is_factor = [&](const char* ending) {
@@ -153,7 +153,7 @@ class FileDecomposer {
         linalg::expected_rank(even_, job.row->m, job.row->n));
   }
 
-  // Metadata of the file that is written.
+  // Metadata of the output file.
   std::map<std::string, std::string> metadata() const {
     auto all = input_.metadata();
     all.emplace("format", "pt");
@@ -165,7 +165,7 @@ class FileDecomposer {
     return all;
   }
 
-  // The size of the file that the ranks make.
+  // The size of the output file with the current ranks.
   std::uint64_t file_bytes() const {
     state::SafetensorsHeader header{{}, metadata()};
     for (const Job& job : jobs_) {
@@ -250,7 +250,7 @@ class FileDecomposer {
   // A rule that looks at all layers needs their spectra before any is cut.
   void choose_globally() {
     std::vector<Spectrum> spectra;
-    std::vector<const Job*> jobs;  // of the spectra
+    std::vector<const Job*> jobs;  // one per spectrum
     std::int64_t other = report_.other_numbers;
     for (const DecomposedTensor& row : report_.tensors) {
       other += row.reason.empty() ? 0 : row.m * row.n;
@@ -262,7 +262,7 @@ class FileDecomposer {
       jobs.push_back(&job);
     });
     double dense = static_cast<double>(other);
-    double least = dense;  // the least rank everywhere
+    double least = dense;  // numbers stored at the least rank everywhere
     for (const Spectrum& s : spectra) {
       dense += static_cast<double>(s.m * s.n);
       least += static_cast<double>(s.grid * (s.m + s.n));
@@ -275,7 +275,7 @@ class FileDecomposer {
         take(choices[i], spectra[i], *jobs[i]);
       }
     };
-    // Slightly less, so that rounding does not ask for more than there is.
+    // Slightly less, so that rounding does not exceed what is possible.
     const double most = std::max(1.0, dense / least * (1 - 1e-12));
     if (options_.budget_bytes == 0) {
       ABT_CHECK(
@@ -309,8 +309,7 @@ class FileDecomposer {
     take_all(high);
   }
 
-  // By a local rule each matrix is handled once: decomposed, cut, written and
-  // forgotten.
+  // With a local rule, each matrix is handled once: decomposed, cut, written and freed.
   void work() {
     for (const Job& job : jobs_) {
       if (stream_ && !job.may_be_cut()) {
@@ -350,7 +349,7 @@ class FileDecomposer {
   Log& log_;
   bool is_global_;  // whether the rule looks at all matrices
   WeightFiles input_;
-  linalg::RankRule even_;  // by which the grids are chosen
+  linalg::RankRule even_;  // the grids are chosen by this rule
   std::vector<Job> jobs_;  // in the files' order
   DecomposeReport report_;
   std::optional<SafetensorsStream> stream_;

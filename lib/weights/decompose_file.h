@@ -1,11 +1,10 @@
 // Decomposes the weights of any PyTorch model: cuts its matrices to low rank,
 // one after the other.
 //
-// A tensor of two or more dimensions is taken as the matrix of its first
-// dimension against all others (O x I*kh*kw). If W ~= A B saves numbers, it is
-// written as x.A (m x r) and x.B (r x n), m >= n, or in a grid of blocks, in the
-// format of weights/model_file.h. Everything else is copied unchanged. Only one matrix is
-// in memory at a time.
+// A tensor of two or more dimensions is treated as a matrix: its first dimension by all others
+// (O x I*kh*kw). If W ~= A B saves numbers, it is written as x.A (m x r) and x.B (r x n), m >= n,
+// or in a grid of blocks, in the format of weights/model_file.h. Everything else is copied
+// unchanged. Only one matrix is in memory at a time.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -25,17 +24,17 @@ struct DecomposeOptions {
   std::string output;  // empty: only reports, writes nothing
   bool force = false;  // replaces a file that is not a model
   linalg::RankRule rule;
-  std::uint64_t budget_bytes = 0;  // `budget`: of the file; 0: by the ratio
+  std::uint64_t budget_bytes = 0;  // rule `budget`: of the file; 0: use the ratio
   // Names or globs of tensors or of their layers (the tensor's name without its
   // last part). `only`: empty means all.
   std::vector<std::string> keep_dense;
   std::vector<std::string> only;
   std::int64_t blocks = 1;    // per side of a matrix at most (linalg::largest_grid)
-  std::int64_t min_size = 0;  // least element count of a tensor to cut
+  std::int64_t min_size = 0;  // tensors with fewer elements are not cut
   std::string dtype;          // of the factors: fp32 | fp16 | bf16; "": unchanged
 };
 
-// A tensor that can be taken as a matrix.
+// A tensor that can be treated as a matrix.
 struct DecomposedTensor {
   std::string name;
   std::vector<std::int64_t> sizes;

@@ -66,7 +66,7 @@ void DecomposedMatrix::decompose() {
       w_ * std::ldexp(1.0, -half) * std::ldexp(1.0, half - exponent_),
       formatted("layer '{}'", name_));
   spectrum_.singular_values = linalg::spectrum_of(exact_->s);
-  // Rounding noise stands for zeros.
+  // Rounding noise counts as zero.
   const double noise = static_cast<double>(w_.size(-2)) * std::numeric_limits<double>::epsilon() *
                        spectrum_.singular_values.front();
   for (double& value : spectrum_.singular_values) {

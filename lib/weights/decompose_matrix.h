@@ -17,9 +17,8 @@ namespace abtrain::weights {
 
 class DecomposedMatrix {
  public:
-  // Takes a tensor of two or more dimensions, in a grid of so many blocks per
-  // side, which divides the first two of them. Throws Error(Diverged), naming it,
-  // if a number is not finite.
+  // Takes a tensor of two or more dimensions. `grid`: blocks per side; divides the first two
+  // dimensions. Throws Error(Diverged), naming the tensor, if a number is not finite.
   explicit DecomposedMatrix(const WeightFiles::Item& item, std::int64_t grid = 1);
 
   // The spectrum in a scale of its own: only ratios of its values are meaningful.
@@ -29,10 +28,10 @@ class DecomposedMatrix {
   // Frobenius norm, capped at the largest double.
   double norm() const;
 
-  // In `dtype` (such as "F16"), of this rank, a multiple of the grid. Throws
-  // Error(Diverged) if it cannot hold them.
+  // The factors of this rank, a multiple of the grid, in `dtype` (such as "F16"). Throws
+  // Error(Diverged) if the dtype cannot hold them.
   linalg::LowRankPair factors(std::int64_t rank, const std::string& dtype) const;
-  // ||W - A B|| / ||W||, measured on factors as they were rounded.
+  // ||W - A B|| / ||W||, measured on the rounded factors.
   double error_of(const linalg::LowRankPair& factors) const;
 
  private:

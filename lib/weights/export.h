@@ -29,20 +29,20 @@ struct ExportOptions {
   std::string dtype = "fp32";            // fp32 | fp16 | bf16
 };
 
-// The input shape of a run's network. The number of classes of an image folder is
-// taken from the model, the file `path`: the folder may be on another machine.
+// The input shape of a run's network. For an image folder, the number of classes comes from the
+// model file `path`: the folder may be on another machine.
 data::ExampleShape shape_of_run(const config::RunOptions& options, const std::string& path);
 
-// The model of a run with the weights of the file `path`, or with its own if that is model.file.
-// Throws as load_model(), and Error(Config) if model.file is no longer the one that was trained.
+// The model of a run with the weights of the file `path`, or with its own weights if `path` is
+// model.file. Throws as load_model(), and Error(Config) if model.file is no longer the one that was
+// trained.
 std::unique_ptr<nn::Model> model_of_run(
     const config::RunOptions& options, const data::ExampleShape& shape, const std::string& path);
 
-// Loads the model of the run into its architecture, which checks every tensor,
-// and writes it; the run's data set need not be present, unless it is one of
-// arrays. Returns a summary for people. Throws MissingInput; DamagedData naming the tensor; Diverged if a
-// number is beyond the dtype; Usage if check_output() (weights/weight_files.h)
-// refuses the output; Io.
+// Loads the model of the run into its architecture, which checks every tensor, and writes it. The
+// run's data set need not be present, unless it consists of arrays. Returns a summary for people.
+// Throws MissingInput; DamagedData naming the tensor; Diverged if a number is beyond the dtype;
+// Usage if check_output() (weights/weight_files.h) refuses the output; Io.
 std::string export_run(const config::RunOptions& configured, const ExportOptions& options);
 
 // Writes what the Python module turns into a program for PyTorch or ONNX: graph.json

@@ -13,7 +13,7 @@ namespace abtrain::weights {
 
 namespace {
 
-// `hash`: of what else the model is made from.
+// `hash`: the hash of whatever else the model is made from.
 std::string hash_of_tensors(const nn::Model& model, std::uint64_t hash) {
   for (const at::Tensor* const tensor : model.tensors()) {
     if (tensor->defined()) {

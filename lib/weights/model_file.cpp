@@ -68,7 +68,8 @@ class Reader {
     }
   }
 
-  // Whether the file has only what was trained of the model. Throws if that is not this model.
+  // Whether the file holds only the trained part of the model. Throws if it belongs to another
+  // base.
   bool is_adapter() const {
     const std::string base = file_.metadata(kBaseEntry);
     ABT_CHECK(
@@ -132,7 +133,7 @@ class Reader {
   bool has_factors(const std::string& own_name) const {
     return file_.has(name_in_file(own_name).name + ".A");
   }
-  // A tensor that the file may have, but that stays as it is in the model.
+  // Accepts a tensor that the file may have, but that stays as it is in the model.
   void skip(const std::string& own_name) {
     for (const std::string& name :
          {own_name, model_.torchvision_name(own_name).name, model_.file_form().prefix + own_name,
@@ -140,8 +141,8 @@ class Reader {
       know(name);
     }
   }
-  // A copy of one of the model's tensors, which must be equal to it. If one of
-  // them was decomposed, they cannot be compared.
+  // Checks a copy of one of the model's tensors, which must be equal to it. If one of them was
+  // decomposed, they cannot be compared.
   void copy(const std::string& name, const std::string& of, const at::Tensor& tensor) {
     const std::string there = has(name) ? name : model_.file_form().prefix + name;
     know(there);
@@ -201,7 +202,7 @@ class Reader {
     if (has(other.name)) {
       return other;
     }
-    // If none is there, the error names the model's own.
+    // If the file has neither, the error shows the model's own name.
     const std::string prefixed = model_.file_form().prefix + own;
     return {has(prefixed) ? prefixed : own};
   }

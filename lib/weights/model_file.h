@@ -5,18 +5,17 @@
 // n), with "shape:NAME" (its dense shape, "O,I" or "O,I,kh,kw") in the
 // metadata: A @ B is the O x (I*kh*kw) matrix, or its transpose if O < I*kh*kw.
 //
-// A gpt's tensors have the names and layout of Hugging Face's GPT-2: the
-// weights of its blocks are I x O there ("I,O" in the metadata, and A @ B is
-// that matrix or its transpose), and the queries', keys' and values' are one
-// matrix unless one of them is factored.
+// A gpt's tensors have the names and layout of Hugging Face's GPT-2: the weights of its blocks are
+// I x O there ("I,O" in the metadata; A @ B is that matrix or its transpose). The weights of
+// queries, keys and values are one matrix, unless one of them is factored.
 //
 // In a sparse file, a weight NAME that takes less space that way is stored as
 // NAME.indices (int32: positions of the nonzero values in the dense tensor, row
 // by row, ascending) and NAME.values, with "shape:NAME" in the metadata.
 //
-// The file of a run that keeps its base (weights/initial_model.h) has the entry "base" in its
-// metadata, the hash of that base, and lacks all that is frozen. With "beside:NAME", the weight
-// NAME is the base's plus NAME.A @ NAME.B.
+// The file of a run that keeps its base (weights/initial_model.h) lacks everything frozen; its
+// metadata entry "base" is the hash of that base. With "beside:NAME", the weight NAME is the base's
+// plus NAME.A @ NAME.B.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +35,7 @@ inline constexpr const char* kBesideEntry = "beside:";
 // (docs/weights.md).
 using About = std::map<std::string, std::string>;
 inline constexpr const char* kConfigEntry = "config";  // config::network_yaml()
-// As JSON, the names of what never changed in training and the file lacks.
+// The names of tensors that never changed in training and that the file lacks, as JSON.
 inline constexpr const char* kConstantsEntry = "constants";
 // The entries of a model file, or of a program that `abtrain export` has written (.pt2), that do
 // not describe its format.
@@ -60,24 +59,23 @@ std::uint64_t save_model(
 // A model of a run.
 struct RunModel {
   std::string folder = {};  // of the run
-  std::string file = {};    // in it, or a path; "": the run's own model
+  std::string file = {};    // in the folder, or a path; "": the run's own model
   std::string name = {};    // as the user gave it; "": the folder
 
   std::string path() const;
   const std::string& shown() const { return name.empty() ? folder : name; }  // for people
 };
 
-// Throws DamagedData, naming the tensor, if a parameter of the model, which comes from the file
-// `path`, is not finite, or a buffer is nan.
+// Throws DamagedData, naming the tensor, if a parameter of the model is not finite, or a buffer is
+// nan. `path`: the file that the model comes from.
 void check_finite(const nn::Model& model, const std::string& path);
 
-// Loads a file into a model of the same architecture, whose weights become
-// dense or factored as they are in the file. That of a run that keeps its base is loaded into that
-// base, which make_initial_model() has made; else Config. The names may be timm's or
-// torchvision's. `fresh`: names or globs of layers or tensors, as either
-// library names them, that stay as they are. Throws MissingInput; DamagedData
-// naming the tensor that is missing, unexpected, of another shape, cut off or not finite;
-// Config if a pattern of `fresh` matches nothing.
+// Loads a file into a model of the same architecture; its weights become dense or factored as in
+// the file. The file of a run that keeps its base needs that base as the model, made by
+// make_initial_model(); otherwise throws Config. The names may be timm's or torchvision's. `fresh`:
+// names or globs of layers or tensors, as either library names them, that stay as they are. Throws
+// MissingInput; DamagedData naming the tensor that is missing, unexpected, of another shape, cut
+// off or not finite; Config if a pattern of `fresh` matches nothing.
 void load_model(
     const std::string& path, nn::Model& model, const std::vector<std::string>& fresh = {});
 

@@ -30,8 +30,8 @@ void check_finite(const std::string& name, const at::Tensor& tensor, const at::T
   }
 }
 
-// Stores a weight's nonzero values and their positions; false, and nothing is
-// stored, if that is not smaller.
+// Stores a weight's nonzero values and their positions; returns false and stores nothing if that is
+// not smaller.
 bool add_sparse(
     const std::string& name, const at::Tensor& dense, std::vector<state::NamedTensor>& tensors) {
   const at::Tensor flat = dense.detach().to(at::kCPU).contiguous().view({-1});
@@ -107,7 +107,7 @@ class Store {
     check_finite(name, tensor, stored);
     tensors_.push_back({name, stored});
   }
-  // What only load_state_dict() misses.
+  // Adds the tensors that only load_state_dict() needs.
   void add_extras() {
     for (const auto& [name, tensor, is_frozen] : model_.file_form().constants) {
       // As they are: a mask may hold infinities, and int32 would wrap.
@@ -146,8 +146,8 @@ class Store {
       add_part(named.name, dense, stored.output_dimension());
     }
   }
-  // Adds a dense tensor, or keeps it until all parts of its whole are there.
-  // Parts of a layer of which one is factored stay apart.
+  // Adds a dense tensor; a part of a larger tensor waits until all parts are there. If one part of
+  // a layer is factored, its parts are stored one by one.
   void add_part(const std::string& own, const at::Tensor& tensor, std::int64_t dimension) {
     const nn::PartOf part = model_.file_form().part(own);
     if (part.parts == 1 || form_.sparse || apart_.contains(nn::layer_of(part.whole))) {

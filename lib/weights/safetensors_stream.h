@@ -1,5 +1,5 @@
-// Writes a safetensors file one tensor after the other, before it is known how
-// many will come and how large they are.
+// Writes a safetensors file one tensor after the other; their number and sizes need not be known in
+// advance.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,10 +14,9 @@
 
 namespace abtrain::weights {
 
-// Tensors lie in the file by the width of their elements, widest first, and
-// otherwise in the order in which they were added: PyTorch reads no tensor that
-// begins between two elements of its own, and the format allows no gaps. Throws
-// Error(Io).
+// Tensors are sorted in the file by element width, widest first, then by order of addition: PyTorch
+// reads no tensor whose offset is not a multiple of its element size, and the format allows no
+// gaps. Throws Error(Io).
 class SafetensorsStream {
  public:
   explicit SafetensorsStream(std::string path);
@@ -27,7 +26,8 @@ class SafetensorsStream {
   // Adds a tensor with the name, dtype, sizes and number of bytes of `tensor`;
   // `body` writes the bytes.
   void add(const state::StoredTensor& tensor, const std::function<void(const WritePiece&)>& body);
-  // Writes the file next to its place and renames it. Returns its bytes.
+  // Writes the file under a temporary name beside its place and renames it. Returns its size in
+  // bytes.
   std::uint64_t finish(const std::map<std::string, std::string>& metadata);
 
  private:

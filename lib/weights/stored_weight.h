@@ -17,10 +17,10 @@ struct StoredWeight {
   // From O x I (x kh x kw) to the file's layout, and back.
   at::Tensor to_file(const at::Tensor& dense) const;
   at::Tensor from_file(const at::Tensor& stored) const;
-  // The same for factors, which a file holds as A (m x r) and B (r x n): those of
-  // a transposed weight are the weight's own, unless it is square. In a grid of k
-  // x k blocks A is k x m/k x r, for each row class its blocks' factors side by
-  // side, and B is k x r x n/k, for each column class its blocks' factors stacked.
+  // The same for factors, which a file holds as A (m x r) and B (r x n). The file's factors of a
+  // transposed weight are the weight's own, unless it is square. In a grid of k x k blocks, A is
+  // k x m/k x r (for each row class, its blocks' factors side by side) and B is k x r x n/k (for
+  // each column class, its blocks' factors stacked).
   linalg::LowRankPair to_file(const linalg::LowRankPair& pair) const;
   linalg::LowRankPair from_file(const linalg::LowRankPair& stored) const;
   // The dimension along which parts of a weight follow each other.
@@ -29,7 +29,7 @@ struct StoredWeight {
   }
 };
 
-// The forms of factors of any matrix in a file, and of a LowRankPair.
+// Convert the factors of any matrix: from a LowRankPair to their form in a file, and back.
 linalg::LowRankPair stored_factors(const linalg::LowRankPair& pair);
 linalg::LowRankPair pair_of(const linalg::LowRankPair& stored);
 

@@ -16,14 +16,16 @@ using wire::Type;
 namespace {
 
 constexpr double kTellAfter = 2;  // seconds
-// Others wait longer than worker 0, which knows whose answer is missing.
+// The other workers wait this many seconds longer than worker 0, which knows whose answer is
+// missing.
 constexpr double kLead = 10;
-// While worker 0 writes the report of a run.
+// How long the others wait while worker 0 writes the report of a run.
 constexpr std::chrono::minutes kReport{10};
 
 }  // namespace
 
-// The workers whose answer is missing. The others do not know who keeps worker 0 waiting.
+// The workers that have not answered. Only worker 0 knows them; to every other worker it is worker
+// 0 that has not answered.
 std::vector<int> ControlChannel::missing() {
   if (!is_hub()) {
     return {0};
@@ -90,7 +92,7 @@ std::vector<std::string> ControlChannel::agree(std::exception_ptr mine, const st
        failed ? message_of(mine) : text});
   std::unique_lock lock(mutex_);
   wait_for_others(lock, [&] { return verdict_ || failure_.happened(); });
-  if (!verdict_) {  // a failure that came after it belongs to what follows
+  if (!verdict_) {  // a later failure belongs to the calls that follow
     failure_.throw_if_happened();
   }
   const Message verdict = *std::exchange(verdict_, std::nullopt);

@@ -1,12 +1,11 @@
-// Control among processes, over TCP connections from all workers to worker 0
-// that one thread in each process serves. They also carry errors, and a
-// connection that ends reveals a dead process within moments.
+// Control among processes, over TCP connections from all workers to worker 0. One thread in each
+// process serves them. They also carry errors, and a connection that ends reveals a dead process
+// within moments.
 //
-// How a stop works: whoever notices a signal asks worker 0, which asks all
-// workers how many steps they have begun. A worker that has answered begins no
-// further step until worker 0 has announced the largest of these numbers: the
-// step at which all stop. The threads send the answers, so no step has to
-// finish first.
+// How a stop works: a worker that notices a signal asks worker 0, which asks all workers how many
+// steps they have begun. A worker that has answered begins no further step until worker 0 has
+// announced the largest of these numbers, the step at which all stop. The threads send the answers,
+// so no step has to finish first.
 #pragma once
 
 #include <atomic>
@@ -31,16 +30,17 @@ namespace abtrain::comm {
 
 struct ControlOptions : wire::MeetOptions {
   std::function<bool()> wanted;  // whether to stop; called at every step
-  // Called once, by the channel's thread, when another worker has failed or is
-  // gone, with the cause: an error whose message names the worker. `gone`: the
-  // worker that cannot report it, or -1.
+  // The channel's thread calls this once, when another worker has failed or is gone. `cause` is an
+  // error that names the worker in its message; `gone` is the worker that cannot report the error
+  // itself, or -1.
   std::function<void(std::exception_ptr cause, int gone)> on_failure;
   // A connection whose other end takes no bytes for this many seconds counts as
   // lost.
   double send_timeout = 30;
   // Seconds that agree() and share() wait for the others.
   double patience = 300;
-  // Called while they wait, with the names of those that have not come, and in the end with "".
+  // Called while they wait, with the names of the workers that have not come, and at the end with
+  // "".
   std::function<void(const std::string& names)> waiting = [](const std::string&) {};
 };
 
@@ -53,28 +53,25 @@ class ControlChannel : public Control {
   bool stop_before(int worker, std::int64_t t) override;
   void post(int worker, std::int64_t steps, const Spent& spent) override;
 
-  // Collective. Returns if all workers came without an error. Otherwise the
-  // lowest worker that had one rethrows it, and the others throw an error of
-  // the same kind that names that worker. `text`, without a 0 byte, is for all
-  // to know: the result holds every worker's, in rank order. Throws TimedOut, which names the
-  // workers that did not come.
+  // Collective. Returns if all workers came without an error. Otherwise the lowest worker that had
+  // an error rethrows it, and the others throw an error of the same kind that names that worker.
+  // Every worker passes a `text` without 0 bytes; the result holds all of them in rank order.
+  // Throws TimedOut, which names the workers that did not come.
   std::vector<std::string> agree(std::exception_ptr mine, const std::string& text = "");
-  // Gives worker 0's bytes to all: the same number of bytes everywhere, at most
-  // wire::kMaxTextLength. Collective; worker 0 does not wait for the others.
+  // Gives worker 0's bytes to all workers: as many bytes on each, at most wire::kMaxTextLength.
+  // Collective; worker 0 does not wait for the others.
   void share(void* data, std::size_t bytes);
   void share(int /*worker*/, void* data, std::size_t bytes, const std::function<void()>&) override {
     share(data, bytes);
   }
-  // Tells the others about an error, unless it is one that they reported. From
-  // then on it is no failure when their connections end.
+  // Tells the others about an error, unless they reported it. From then on, the end of their
+  // connections does not count as a failure.
   void fail(const std::exception_ptr& cause) noexcept;
-  // The error that another worker reported, or its loss; null while all is
-  // well.
+  // The error that another worker reported, or that says it is lost; null while all is well.
   std::exception_ptr cause() const {
     return failure_.cause();
   }
-  // Ends the channel. Collective: from now on a connection that ends is no
-  // failure.
+  // Ends the channel. Collective: from now on, the end of a connection does not count as a failure.
   void close() noexcept;
   // After close(): returns once all have called it, so that they end at the same time.
   void wait_for_all() noexcept;
@@ -106,7 +103,7 @@ class ControlChannel : public Control {
 
   ControlOptions options_;
   wire::Connections met_;
-  std::vector<wire::Inbox> inboxes_;  // the thread's own, one per met_.sockets
+  std::vector<wire::Inbox> inboxes_;  // used by the thread only; one per met_.sockets
 
   std::atomic<double> patience_;
   std::mutex send_mutex_;
@@ -118,7 +115,7 @@ class ControlChannel : public Control {
   std::int64_t stop_at_ = -1;
   std::optional<wire::Message> verdict_;  // not yet taken by agree()
   std::deque<std::string> shared_;        // not yet taken by share()
-  std::vector<bool> left_;                // connections that said Bye or are gone
+  std::vector<bool> left_;                // connections that said Bye or have ended
   std::atomic<bool> closing_ = false;
   Failure failure_;
 

@@ -1,4 +1,4 @@
-// The thread of a control channel, and what it sends.
+// The thread of a control channel, and the messages that it sends.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -19,7 +19,7 @@ namespace {
 using wire::Message;
 using wire::Type;
 
-// Codes that error_of() accepts: those from 127 on say how a process ended.
+// True for the codes that error_of() accepts. Codes from 127 on say how a process ended.
 bool is_error(std::int64_t code) {
   return code > 0 && code < 127 && std::ranges::find(kExitCodes, code) != kExitCodes.end();
 }
@@ -142,7 +142,7 @@ void ControlChannel::lost(std::size_t connection, const char* why) {
   take_failure(message, true);
 }
 
-// serve() reports a connection that is lost or that nobody reads any more.
+// serve() reports a connection that is lost or no longer read at the other end.
 void ControlChannel::send(std::size_t connection, const Message& message) {
   const std::lock_guard lock(send_mutex_);
   const Socket& socket = met_.sockets[connection];
@@ -183,7 +183,7 @@ void ControlChannel::handle_at_hub(const Message& message) {
       }
       return;
     case Type::Begun:
-    case Type::Bye:  // it could not answer a later Ask
+    case Type::Bye:  // a worker that has left could not answer a later Ask
       begun_of_[from] = message.value;
       if (all_there(begun_of_) && !std::exchange(decided_, true)) {
         to_all({Type::StopAt, 0, **std::ranges::max_element(begun_of_)});
@@ -209,13 +209,13 @@ void ControlChannel::handle_at_hub(const Message& message) {
         result.type = Type::Verdict;
         std::ranges::fill(votes_, std::nullopt);
         if (result.value != 0) {
-          closing_ = true;  // whoever hears of it may be gone before this worker does
+          closing_ = true;  // workers that receive the error may be gone before this one
         }
         to_all(result);
       }
       return;
     case Type::Spent:
-      // Other lengths and values are nonsense, but nothing depends on them.
+      // Messages of other lengths or values are nonsense; ignoring them does no harm.
       if (const auto spent =
               wire::read_as<std::array<double, sizeof(Spent) / sizeof(double)>>(message.text);
           message.text.size() == sizeof(Spent) &&
@@ -265,7 +265,7 @@ void ControlChannel::handle(const Message& message) {
 
 void ControlChannel::take_failure(const Message& message, bool is_gone) {
   if (message.rank == options_.rank) {
-    return;  // it knows
+    return;  // the worker knows its own failure
   }
   const auto cause = error_of(message.value, message.text);
   {

@@ -12,7 +12,7 @@ namespace abtrain::comm {
 
 namespace {
 
-// Workers are at most a synchronization apart, which is fewer posts than this.
+// Workers are at most one synchronization apart, and post fewer times than this in between.
 constexpr std::size_t kMaxRows = 1024;
 
 }  // namespace
@@ -63,8 +63,7 @@ bool LocalControl::stop_before(int worker, std::int64_t t) {
   auto& begun = begun_[static_cast<std::size_t>(worker)];
   begun = std::max(begun, t);
   if (stop_at_ < 0 && wanted_()) {
-    // Nobody has begun more steps than this: all can still reach it, and none
-    // has passed it.
+    // No worker has begun more steps than this, so all can still reach it and none has passed it.
     stop_at_ = *std::max_element(begun_.begin(), begun_.end());
   }
   if (stop_at_ >= 0 && t >= stop_at_) {

@@ -1,7 +1,6 @@
-// What workers tell each other outside of collectives: that all should stop and
-// at which step, and, for worker 0, what they have spent their time on. Neither
-// waits for anybody else. A step without such news costs next to nothing and
-// sends nothing.
+// What workers tell each other outside of collectives: that all should stop and at which step, and,
+// to worker 0, how they have spent their time. Neither message waits for another worker. A step
+// without such messages costs next to nothing and sends nothing.
 #pragma once
 
 #include <condition_variable>
@@ -16,13 +15,13 @@
 
 namespace abtrain::comm {
 
-// Where the time of a worker went since its run began, in seconds. `train` =
-// compute + communication + svd + data: the wall time of the loop without
-// evaluations and checkpoints.
+// How a worker has spent its time since its run began, in seconds. `train` = compute +
+// communication + svd + data: the wall time of the training loop without evaluations and
+// checkpoints.
 struct Spent {
   double train = 0;
   double compute = 0;
-  double communication = 0;  // in collectives, waits for others included
+  double communication = 0;  // in collectives, including waits for others
   double svd = 0;
   double data = 0;  // waiting for batches
   double evaluate = 0;
@@ -31,7 +30,7 @@ struct Spent {
   bool operator==(const Spent&) const = default;
 };
 
-// What all workers had spent after the same number of steps, in rank order.
+// What each worker had spent after the same number of steps, in rank order.
 struct AllSpent {
   std::int64_t steps = 0;
   std::vector<Spent> workers;  // empty: not known yet
@@ -41,21 +40,21 @@ class Control {
  public:
   explicit Control(int workers = 1) : workers_(static_cast<std::size_t>(workers)) {}
   virtual ~Control() = default;
-  // Called when worker `worker` has done t steps and would begin the next one.
-  // If it returns true, all workers stop here, at the same t. Throws
-  // Error(PeerLost) when another worker has failed.
+  // Called when worker `worker` has done t steps and is about to begin the next one. If it returns
+  // true, all workers stop here, at the same t. Throws Error(PeerLost) when another worker has
+  // failed.
   virtual bool stop_before(int worker, std::int64_t t) = 0;
-  // Tells worker 0 what a worker has spent in its first `steps` steps. Workers
-  // post at their own time, but after the same numbers of steps. What some of
-  // them never post is forgotten. Thread-safe.
+  // Tells worker 0 what a worker has spent in its first `steps` steps. The workers post at
+  // different times, but after the same numbers of steps. Numbers that some of them never post are
+  // forgotten. Thread-safe.
   virtual void post(int worker, std::int64_t steps, const Spent& spent);
-  // Gives worker 0's bytes to all: the same number of bytes everywhere. Collective; worker 0 does
-  // not wait for the others. Throws Error(PeerLost) when another worker has failed; `check` is
-  // called while a worker waits and may throw. By itself, for one worker.
+  // Gives worker 0's bytes to all workers, as many bytes on each. Collective; worker 0 does not
+  // wait for the others. A waiting worker calls `check`, which may throw. Throws Error(PeerLost)
+  // when another worker has failed. The base class, for a single worker, does nothing.
   virtual void share(
       int /*worker*/, void* /*data*/, std::size_t /*bytes*/,
       const std::function<void()>& /*check*/) {}
-  // The latest that all have posted; known to worker 0 only.
+  // The latest numbers that all workers have posted; known to worker 0 only.
   AllSpent spent() {
     const std::lock_guard lock(spent_mutex_);
     return latest_;
@@ -80,8 +79,8 @@ class LocalControl : public Control {
  private:
   std::mutex mutex_;
   std::condition_variable shared_;
-  std::vector<std::string> texts_;  // that worker 0 has shared
-  std::vector<std::size_t> taken_;  // how many of them, by worker
+  std::vector<std::string> texts_;  // shared by worker 0 so far
+  std::vector<std::size_t> taken_;  // how many of them each worker has taken
   std::function<bool()> wanted_;
   std::vector<std::int64_t> begun_;  // steps begun, by worker
   std::int64_t stop_at_ = -1;

@@ -76,9 +76,9 @@ class Joining {
   }
 
  private:
-  // Another host may have one of worker 0's addresses too (on its own bridges),
-  // and a connection to a port of this host where nobody listens can connect to
-  // itself: only worker 0 answers with the token.
+  // Only worker 0 answers with the token. Another host may share one of worker 0's addresses (on
+  // its own bridges), and a connection to a port of this host where nobody listens can connect to
+  // itself.
   std::optional<Message> hear(const Socket& socket, double seconds) const {
     return receive(socket, seconds, [&](const Message& message) {
       return message.value == meeting_.token && message.rank == 0 &&
@@ -103,7 +103,7 @@ class Joining {
         bytes_of(options_.secret.mac_of(transcript(kWorker, meeting_, hello, challenge->nonce)))};
   }
 
-  // The name of worker 0's host, if worker 0 has welcomed this worker.
+  // Returns the name of worker 0's host if worker 0 has welcomed this worker.
   std::optional<std::string> greet(const Socket& socket, double seconds) const {
     const Deadline deadline(seconds);
     const bool is_sealed = options_.secret.is_set();

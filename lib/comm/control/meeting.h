@@ -1,10 +1,9 @@
-// How the processes of a run meet: each one by a TCP connection to worker 0.
+// How the processes of a run meet: each opens a TCP connection to worker 0.
 //
-// Worker 0 tells all others where it listens, and a token. A process sends a
-// Hello with its rank and this token, and worker 0 answers with Welcome or
-// Refused. If there is a secret, both first prove that they have it, by a MAC
-// over what they were told, the Hello and a random number from each side: a
-// Challenge by worker 0, then a Proof by the process.
+// Worker 0 tells all others a token and where it listens. A process sends a Hello with its rank and
+// this token, and worker 0 answers with Welcome or Refused. If there is a secret, both sides first
+// prove that they have it: worker 0 with a Challenge, then the process with a Proof. Each carries a
+// MAC over what worker 0 has told, the Hello and a random number from each side.
 #pragma once
 
 #include <array>
@@ -18,11 +17,11 @@
 
 namespace abtrain::comm::wire {
 
-// Where worker 0 listens. Of a fixed size, for the exchange.
+// Where worker 0 listens. The size is fixed, for the exchange.
 struct Meeting {
   std::int64_t token = 0;  // of this run
   std::int32_t port = 0;
-  std::array<char, 276> addresses{};  // as many as fit, with spaces between them
+  std::array<char, 276> addresses{};  // as many as fit, separated by spaces
 };
 
 struct MeetOptions {
@@ -36,14 +35,13 @@ struct MeetOptions {
 };
 
 struct Connections {
-  // At worker 0: one per worker, its own unused. Elsewhere: one, to worker 0.
+  // At worker 0: one per worker, its own unused. At the others: one, to worker 0.
   std::vector<Socket> sockets;
   std::vector<std::string> hosts;  // by rank; "" if it is not known
 };
 
-// Collective. Throws Error(PeerLost) when a process does not come in time, and
-// Error(Config) when a rank comes twice or when secrets or numbers of processes
-// differ.
+// Collective. Throws Error(PeerLost) when a process does not come in time. Throws Error(Config)
+// when a rank comes twice or when processes differ in the secret or in the number of processes.
 Connections meet(const MeetOptions& options);
 
 }  // namespace abtrain::comm::wire

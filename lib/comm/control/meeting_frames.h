@@ -1,4 +1,4 @@
-// What a meeting sends in its frames, and what both sides authenticate.
+// The frames that a meeting sends, and the text that both sides authenticate.
 #pragma once
 
 #include <array>
@@ -15,11 +15,11 @@ namespace abtrain::comm::wire {
 
 using Nonce = std::array<unsigned char, 32>;
 
-// The text of a Hello, followed by the host's name.
+// The text of a Hello. The host's name follows it.
 struct Greeting {
   std::int32_t size;        // processes in the run, as this one was told
   std::uint32_t is_sealed;  // nonzero: it has a secret
-  // The same in every attempt of one process.
+  // The same in every attempt that a process makes.
   std::array<unsigned char, 16> process;
   Nonce nonce;  // of this connection
 };
@@ -30,17 +30,16 @@ struct Challenge {
   Mac mac;
 };
 
-// Their bytes are sent and authenticated, so none of them may be padding.
+// The bytes of these structs are sent and authenticated, so none of them may be padding.
 static_assert(std::has_unique_object_representations_v<Meeting>);
 static_assert(std::has_unique_object_representations_v<Greeting>);
 static_assert(std::has_unique_object_representations_v<Challenge>);
 
 constexpr double kAnswerSeconds = 1;  // an answer fits into any socket buffer
 
-// What both sides authenticate. The role keeps either side from sending the
-// other's own answer back, the nonces keep it from replaying an answer from
-// another connection, and the meeting keeps a worker from being sent to a place
-// other than the one that worker 0 has named.
+// The text that both sides authenticate. The role keeps either side from returning the other side's
+// answer, the nonces prevent replaying an answer from another connection, and the meeting keeps a
+// worker from being sent to a place that worker 0 has not named.
 inline std::string transcript(
     const char* role, const Meeting& meeting, const Message& hello, const Nonce& nonce) {
   return formatted(
@@ -50,7 +49,7 @@ inline std::string transcript(
 constexpr const char* kHub = "worker 0 to";
 constexpr const char* kWorker = "worker";
 
-// Worker 0's part of a meeting: returns when all others have come.
+// Worker 0's part of a meeting: returns when all others have connected.
 Connections welcome(const MeetOptions& options, const Meeting& meeting, const Socket& listener);
 
 }  // namespace abtrain::comm::wire

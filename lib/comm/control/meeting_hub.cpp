@@ -14,15 +14,14 @@ namespace abtrain::comm::wire {
 
 namespace {
 
-// Connections to keep besides those of the workers; beyond this the oldest is
-// dropped.
+// Connections to keep besides the workers'; beyond this number the oldest is dropped.
 constexpr std::size_t kMaxStrangers = 64;
 
-// A connection that does not belong to the run, or not yet.
+// A connection that does not belong to the run, at least not yet.
 struct Guest {
   Socket socket;
   Inbox inbox = {};
-  std::optional<Message> hello = {};  // it had the token
+  std::optional<Message> hello = {};  // set once it has shown the token
   Nonce nonce = {};                   // set once it is challenged
 };
 
@@ -37,8 +36,7 @@ class Welcoming {
     processes_.resize(size);
   }
 
-  // All connections are read as their bytes arrive, so that none holds up
-  // another.
+  // Reads all connections as their bytes arrive, so that none holds up another.
   Connections run() {
     const Deadline deadline(options_.connect_timeout);
     while (left_ > 0) {
@@ -70,8 +68,8 @@ class Welcoming {
   void accept() {
     Socket socket = listener_.accept();
     if (!socket.is_open()) {
-      // It has already gone, or the process is out of file descriptors: those
-      // that are connected are served in the meantime.
+      // The connection has already ended, or the process is out of file descriptors. The open
+      // connections are served in the meantime.
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       return;
     }
@@ -80,8 +78,7 @@ class Welcoming {
       guests_.pop_back();
     }
     if (guests_.size() > kMaxStrangers + met_.sockets.size()) {
-      // Prefer one that has not shown the token, and never the one that just
-      // came.
+      // Prefer a connection that has not shown the token, and never drop the newest one.
       const auto newest = std::prev(guests_.end());
       const auto oldest =
           std::find_if(guests_.begin(), newest, [](const Guest& g) { return !g.hello; });
@@ -101,7 +98,7 @@ class Welcoming {
         static_cast<std::size_t>(left_) > ranks.size() ? ", ..." : "");
   }
 
-  // False: drop it.
+  // Returns false if the connection is to be dropped.
   bool hear(Guest& guest) {
     const auto state = guest.inbox.read(guest.socket, [&](const Message& message) {
       return message.value == meeting_.token &&
@@ -174,7 +171,7 @@ class Welcoming {
     const auto rank = static_cast<std::size_t>(guest.hello->rank);
     const auto greeting = *read_as<Greeting>(guest.hello->text);
     const bool has_come = met_.sockets[rank].is_open();
-    // The same process comes again when an answer was late.
+    // A process connects again when an answer was late.
     if (has_come && processes_[rank] != greeting.process) {
       answer(
           guest, Type::Refused,
@@ -196,7 +193,7 @@ class Welcoming {
     send(guest.socket, {type, 0, meeting_.token, text}, kAnswerSeconds);
   }
 
-  // For two processes of this run that cannot begin together.
+  // Ends the meeting: two processes of this run cannot begin together.
   [[noreturn]] void give_up(const Guest& guest, const std::string& why) const {
     answer(guest, Type::Refused, why);
     throw Error(ErrorKind::Config, why);

@@ -1,5 +1,5 @@
-// A secret that all processes of a run share. With it they prove to each other
-// that they belong together, without ever sending it.
+// A secret that all processes of a run share. It proves to each that the others belong to the run,
+// and is never sent.
 #pragma once
 
 #include <array>
@@ -29,10 +29,9 @@ class Secret {
   std::optional<std::array<unsigned char, 32>> key_;
 };
 
-// Reads the secret from ABTRAIN_SECRET or from the file that
-// ABTRAIN_SECRET_FILE names; not set if neither variable is. Throws Error for a
-// secret that is too short or too long, and for a file that cannot be read or
-// that users other than its owner can access.
+// Reads the secret from ABTRAIN_SECRET or from the file that ABTRAIN_SECRET_FILE names; the result
+// is not set if neither variable is. Throws Error for a secret that is too short or too long, and
+// for a file that cannot be read or that users other than its owner can access.
 Secret secret_from_env();
 // The name of the variable that the secret comes from; empty if there is none.
 std::string secret_source();

@@ -1,5 +1,5 @@
-// The messages that the processes of a control channel send each other: frames
-// made of a header and, for some types, a text.
+// The messages between the processes of a control channel: frames with a header and, for some
+// types, a text.
 #pragma once
 
 #include <array>
@@ -30,8 +30,8 @@ enum class Type : std::uint32_t {
   StopAt,   // value: step at which all stop
   Spent,    // to worker 0: value: steps done; text: a comm::Spent
   Vote,     // value: exit code or 0; text: message
-  Verdict,  // rank: whose; value and text as in Vote
-  Failed,   // rank: whose; value: exit code; text: message
+  Verdict,  // rank: the worker; value and text as in Vote
+  Failed,   // rank: the worker; value: exit code; text: message
   Bye  // to worker 0: value: steps, as Begun; from worker 0, once all have said it: you may end
 };
 
@@ -50,7 +50,7 @@ std::string bytes_of(const T& value) {
   return bytes;
 }
 
-// The value at the beginning of a text.
+// Reads the value at the beginning of a text.
 template <class T>
 std::optional<T> read_as(const std::string& text) {
   if (text.size() < sizeof(T)) {
@@ -61,15 +61,14 @@ std::optional<T> read_as(const std::string& text) {
   return value;
 }
 
-// Between the texts of all workers in a Verdict; a path may hold anything else.
+// Separates the workers' texts in a Verdict; a path may contain any other character.
 constexpr char kBetweenTexts = '\0';
 constexpr std::size_t kMaxTextLength = 1 << 20;      // of any message but a Verdict
 constexpr std::size_t kMaxVerdictLength = 64 << 20;  // the texts of all workers
 
-// Sends a message; an error's text that is too long is cut, and any other one must fit. Returns
-// false
-// if the other end is gone or does not read in time: it may then have received
-// a part, so the connection is of no further use.
+// Sends a message. Cuts the text of an error that is too long; any other text must fit. Returns
+// false if the other end is gone or does not read in time: it may then have received a part, so the
+// connection is of no further use.
 bool send(const Socket& socket, const Message& message, double seconds = 30);
 
 // Takes messages off a connection as their bytes arrive, and never blocks.
@@ -77,9 +76,9 @@ class Inbox {
  public:
   enum class State {
     Waiting,   // for more bytes
-    Ready,     // take() returns the message
+    Ready,     // take() returns a message
     Gone,      // the other end is gone
-    Nonsense,  // no message, or not an expected one
+    Nonsense,  // not a message, or an unexpected one
   };
   // Says whether a message is expected; its text has not been read yet.
   using Check = std::function<bool(const Message&)>;
@@ -94,8 +93,8 @@ class Inbox {
   std::size_t have_ = 0;  // bytes of the header, then of the text
 };
 
-// Waits for one message. Empty if the other end is gone, sends something that
-// is not an expected message, or sends nothing in time.
+// Waits for one message. Returns nothing if the other end is gone, sends something other than an
+// expected message, or sends nothing in time.
 std::optional<Message> receive(
     const Socket& socket, double seconds = std::numeric_limits<double>::infinity(),
     const Inbox::Check& expected = {});

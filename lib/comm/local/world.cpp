@@ -23,12 +23,12 @@ namespace {
 
 using Kind = Call::Kind;
 
-// Up to this many bytes over all members, one member does the work alone: a
-// second meeting would cost more.
+// Up to this many bytes over all members, one member does all the work: meeting a second time would
+// cost more.
 constexpr std::int64_t kAloneBytes = 256 << 10;
 
-// Copies a piece between flat buffers; on the CPU without making views of them,
-// which matters when many members exchange little.
+// Copies a piece between flat buffers. On the CPU it makes no views of them, which saves time when
+// many members exchange little.
 void copy(const at::Tensor& to, const at::Tensor& from, const Piece& piece) {
   const auto size = static_cast<std::int64_t>(to.element_size());
   const auto* begin = static_cast<const char*>(from.const_data_ptr()) + piece.source * size;
@@ -61,8 +61,8 @@ bool is_large(const Call& call, int members) {
 
 }  // namespace
 
-// A collective under way. Everything is guarded by the group's mutex until
-// `posted` is set; from then on the calls do not change.
+// A collective under way. The group's mutex guards everything until `posted` is set; after that the
+// calls do not change.
 struct LocalOperation {
   LocalOperation(std::uint64_t number, int size)
       : sequence(number), calls(size), came(size), ended(size) {}
@@ -85,8 +85,8 @@ struct LocalOperation {
   std::vector<std::pair<std::shared_ptr<LocalGroup>, int>> parts;
 };
 
-// What the members of a group share: the collectives under way and the points
-// where the members meet.
+// The state that the members of a group share: the collectives under way and the points where the
+// members meet.
 class LocalGroup {
  public:
   LocalGroup(std::shared_ptr<LocalWorld> world, std::vector<int> workers)
@@ -131,15 +131,14 @@ class LocalGroup {
     return operation;
   }
 
-  // Does this member's share and returns when all have done theirs.
+  // Does this member's share and returns when all members have done theirs.
   void complete(LocalOperation& operation, int rank) {
     Lock lock(mutex_);
     meet(lock, operation, operation.posted, operation.came);
     if (!operation.done) {
       ++operation.at_work;
       lock.unlock();
-      // The call is checked and large, so this share is CPU work that cannot
-      // throw.
+      // The call is checked and large, so this share is CPU work that cannot throw.
       do_share(operation, rank);
       lock.lock();
       --operation.at_work;
@@ -150,7 +149,7 @@ class LocalGroup {
       }
       meet(lock, operation, operation.done, operation.ended);
     }
-    // Nobody reads the call any more, so its owner drops its tensors.
+    // Nobody reads the call any more, so drop its tensors.
     const Call mine = std::move(operation.calls[rank]);
     lock.unlock();
     operation.result.order_after();
@@ -298,7 +297,7 @@ class LocalMember {
     return open_.back();
   }
 
-  // In order, as on every member, so that no two members wait for each other.
+  // Completes calls in order, as every member does, so that no two members wait for each other.
   void complete_up_to(const LocalOperation& operation) {
     while (!open_.empty() && open_.front()->sequence <= operation.sequence) {
       group->complete(*open_.front(), rank);

@@ -1,15 +1,13 @@
 // Workers that are threads of this process, on one CPU or sharing one GPU.
 //
-// Members work directly on each other's buffers: member k reduces chunk k of
-// all buffers and writes the result into all of them, with one meeting before
-// and one after and no copy in between. A call only posts its buffer; the work
-// is done in wait(), which also completes the calls before it. (For small
-// buffers and CUDA tensors the member that posts last does all the work.)
+// Members work directly on each other's buffers: member k reduces chunk k of all buffers and writes
+// the result into all of them, with one meeting before, one after, and no copy in between. A call
+// only posts its buffer; wait() does the work, after completing the earlier calls. (For small
+// buffers and CUDA tensors, the member that posts last does all the work.)
 //
-// When a worker fails, its owner calls abort(): every other worker that is
-// waiting or makes a later call, in any communicator of the world, throws
-// Error(PeerLost). Waiting longer than the time-out also aborts the world and
-// names the workers that did not come.
+// When a worker fails, its owner calls abort(). Then every other worker that is waiting or makes a
+// later call, in any communicator of the world, throws Error(PeerLost). Waiting longer than the
+// time-out also aborts the world; the error names the workers that did not come.
 #pragma once
 
 #include <exception>
@@ -26,11 +24,11 @@ class LocalGroup;
 
 class LocalWorld : public Failure, public std::enable_shared_from_this<LocalWorld> {
  public:
-  // timeout_seconds: how long a worker waits for the others in one collective, at most 1e8,
-  // since more overflows the clock.
+  // timeout_seconds: how long a worker waits for the others in one collective; at most 1e8, because
+  // more overflows the clock.
   explicit LocalWorld(double timeout_seconds) : timeout(timeout_seconds) {}
 
-  // The first cause is kept; later ones are echoes of it.
+  // Keeps the first cause; later ones are only echoes.
   void abort(std::exception_ptr cause) noexcept;
   // One communicator per worker, in rank order; each is used by one thread. They
   // share ownership of the world.

@@ -27,7 +27,7 @@ std::uint32_t kind_of(const Call& call) {
   for (const std::int64_t count : call.counts) {
     text += formatted(" {}", count);
   }
-  // The same in all processes, which run one program.
+  // The hash is the same in all processes, because they run one program.
   return static_cast<std::uint32_t>(std::hash<std::string>()(text));
 }
 
@@ -92,8 +92,8 @@ char* MpiCollective::bytes_at(const at::Tensor& tensor, std::int64_t element) co
   return static_cast<char*>(tensor.data_ptr()) + element * width_;
 }
 
-// Peers are taken in the order rank + 1, rank + 2, ...: at any moment the
-// members send to different ones.
+// Takes peers in the order rank + 1, rank + 2, ..., so that at any moment the members send to
+// different peers.
 void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
   const int n = group_.size();
   const int rank = group_.rank;
@@ -126,7 +126,7 @@ void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
   }
 }
 
-// One stream each way with every other member.
+// Opens one stream each way with every other member.
 void MpiCollective::exchange_pieces() {
   const int n = group_.size();
   const int rank = group_.rank;
@@ -148,8 +148,7 @@ void MpiCollective::exchange_pieces() {
       static_cast<std::size_t>(own.count * width_));
 }
 
-// Reduces the piece that begins at this byte of the own chunk; returns the
-// piece's end.
+// Reduces the piece that begins at this byte of the member's own chunk; returns the piece's end.
 std::int64_t MpiCollective::reduce(std::int64_t begin) {
   const int n = group_.size();
   const std::int64_t end = std::min(begin + kPieceBytes, own_count_ * width_);
@@ -169,8 +168,8 @@ std::int64_t MpiCollective::reduce(std::int64_t begin) {
   return end;
 }
 
-// One test for all streams: every call into MPI asks the system about all of
-// its connections.
+// Tests all streams at once, because every call into MPI polls the system for all of its
+// connections.
 bool MpiCollective::take_arrivals() {
   std::vector<MpiStream*> streams;
   std::vector<MpiHandle> requests;
@@ -236,8 +235,8 @@ bool MpiCollective::done() const {
 }
 
 TimedOut MpiCollective::overdue() const {
-  // A member that has not sent its part is late; a missing result may only be
-  // waiting for that part too.
+  // A member that has not sent its part is late. A missing result is a weaker sign: it may be
+  // waiting for the same part.
   std::vector<int> missing;
   for (const auto* streams : {&parts_in_, &results_in_, &parts_out_, &results_out_}) {
     for (const MpiStream& stream : *streams) {
@@ -254,8 +253,8 @@ TimedOut MpiCollective::overdue() const {
 }
 
 void MpiCollective::check_match() const {
-  // The messages of a member come in order. While nothing of this call has come from it, the
-  // first of them that nobody receives is of this call, or of one before it.
+  // A member's messages come in order. While nothing of this call has come from a member, its first
+  // unreceived message belongs to this call or to an earlier one.
   for (const MpiStream& stream : call_.reduces() ? parts_in_ : results_in_) {
     if (!stream.waits() || stream.finished() > 0) {
       continue;

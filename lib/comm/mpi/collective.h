@@ -1,5 +1,5 @@
-// A collective under way in one process, as streams of messages to and from
-// each other member. Used by the world's thread only.
+// A collective under way in one process, as streams of messages to and from each other member. Only
+// the world's thread uses it.
 #pragma once
 
 #include <vector>
@@ -11,21 +11,22 @@
 
 namespace abtrain::comm {
 
-// A tag says which call of a communicator a message belongs to: from the lowest bit on, one bit
-// for the phase, six for the call's number modulo kOpenCalls, and a hash of what the call does, of
-// as many bits as the library's largest tag has left (MPI_TAG_UB: 15 bits at least, 19 with Intel
-// MPI between hosts, 23 with Open MPI over UCX).
+// A tag says to which call of a communicator a message belongs. From the lowest bit on, it holds
+// one bit for the phase, six bits for the call's number modulo kOpenCalls, and a hash of what the
+// call does. The hash takes the bits that the library's largest tag has left (MPI_TAG_UB has at
+// least 15 bits, 19 with Intel MPI between hosts, 23 with Open MPI over UCX).
 struct MpiTags {
-  // A call begins only if fewer calls have begun since the oldest one that is not done. So, of two
-  // calls with the same tag, each member has posted all messages of the first before any of
-  // the second, and MPI keeps their order.
+  // A call begins only if fewer calls than this have begun since the oldest unfinished one. So if
+  // two calls have the same tag, each member has posted all messages of the first before any of the
+  // second, and MPI keeps their order.
   static constexpr std::uint32_t kOpenCalls = 64;
 
   int kind_bits = 8;
 
   static MpiTags below(int bound);
   int tag(std::uint32_t number, std::uint32_t kind, int phase) const;
-  // Whether a tag is that of a call of this number, modulo kOpenCalls, that does something else.
+  // True if a tag has this call number, modulo kOpenCalls, but belongs to a call that does
+  // something else.
   bool differs(int tag, std::uint32_t number, std::uint32_t kind) const;
 };
 
@@ -49,16 +50,16 @@ class MpiCollective {
   // Advances whatever can be advanced; true if anything was. Throws Error.
   bool advance();
   bool done() const;
-  // Which collective of its group this is, from 0.
+  // The collective's number in its group, from 0.
   std::uint32_t number() const {
     return number_;
   }
   double seconds_since_progress() const {
     return since_progress_.seconds();
   }
-  // What to throw if that is too long.
+  // The error to throw if that is too long.
   TimedOut overdue() const;
-  // Throws Error(Config) when a member has sent something for a different call.
+  // Throws Error(Config) when a member has sent a message of a different call.
   void check_match() const;
 
  private:
@@ -77,8 +78,8 @@ class MpiCollective {
   std::int64_t width_;  // bytes per element
   Stopwatch since_progress_;
 
-  // For a reduction: this member's own chunk in elements, how much of it is
-  // reduced, and one ring of pieces per other member.
+  // For a reduction: this member's own chunk in elements, how much of it is reduced, and one ring
+  // of pieces per other member.
   std::int64_t own_begin_ = 0;
   std::int64_t own_count_ = 0;
   std::int64_t reduced_ = 0;  // bytes

@@ -30,7 +30,7 @@ std::string find_plugin(const std::string& name) {
   return {};
 }
 
-// Folders that are looked into before those of the system.
+// Folders to search before the system's.
 std::vector<std::string> library_folders() {
   std::vector<std::string> folders = split_text(env("LD_LIBRARY_PATH").value_or(""), ':');
   std::erase(folders, "");
@@ -42,7 +42,7 @@ std::vector<std::string> library_folders() {
       }
     }
   };
-  // The launcher, where it is the parent.
+  // The launcher's installation, if it is the parent process.
   std::error_code error;
   const fs::path parent = fs::read_symlink(formatted("/proc/{}/exe", ::getppid()), error);
   if (!error && parent.parent_path().filename() == "bin") {
@@ -64,8 +64,8 @@ std::vector<std::string> library_folders() {
   return folders;
 }
 
-// Open MPI's and MPICH's own plug-ins need the symbols of the library: hence
-// RTLD_GLOBAL. Returns null, and adds to `problems` what is there but broken.
+// Uses RTLD_GLOBAL because Open MPI's and MPICH's own plug-ins need the library's symbols. Returns
+// null on failure, and adds a library that is there but broken to `problems`.
 void* open_library(
     const std::string& path, const std::string& name, std::vector<std::string>& problems) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
@@ -87,7 +87,7 @@ const MpiTable* open_plugin(const std::string& path, std::vector<std::string>& p
   return static_cast<const MpiTable*>(table);
 }
 
-// The candidate's library, or one without a table.
+// Returns the candidate's library; its table is null if none could be loaded.
 MpiLibrary try_candidate(
     const MpiCandidate& candidate, const std::string& plugin,
     const std::vector<std::string>& folders, std::vector<std::string>& problems) {
@@ -99,7 +99,7 @@ MpiLibrary try_candidate(
         paths.push_back(path);
       }
     }
-    paths.push_back(name);  // where the system looks
+    paths.push_back(name);  // the system's own search
     for (const std::string& path : paths) {
       if (open_library(path, name, problems) != nullptr) {
         return {open_plugin(plugin, problems), path};
@@ -122,7 +122,7 @@ std::string MpiLibrary::text() const {
 
 std::vector<MpiCandidate> mpi_candidates() {
   const MpiCandidate open_mpi{"Open MPI", "abtrain_mpi_openmpi.so", {"libmpi.so.40"}};
-  // Debian gives MPICH's library another name.
+  // Debian's MPICH library has another name.
   const MpiCandidate mpich{
       "MPICH or Intel MPI", "abtrain_mpi_mpich.so", {"libmpi.so.12", "libmpich.so.12"}};
   if (env("OMPI_COMM_WORLD_SIZE")) {

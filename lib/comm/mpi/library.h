@@ -1,7 +1,6 @@
-// Finds and loads an MPI library when one is first needed, so that the same
-// program runs with any Open MPI or MPICH, of which Intel MPI is one, and
-// without any. A plug-in for each of the two (plugin.c) lies in lib/abtrain
-// beside the program's folder.
+// Finds and loads an MPI library when one is first needed, so that one program runs with any Open
+// MPI, any MPICH (including Intel MPI), and without MPI. A plug-in for each of the two (plugin.c)
+// lies in lib/abtrain beside the program's folder.
 #pragma once
 
 #include <string>
@@ -19,21 +18,19 @@ struct MpiCandidate {
 
 struct MpiLibrary {
   const MpiTable* table = nullptr;
-  std::string path;  // "libmpi.so.40", or with its folder
-  // "Open MPI v4.1.4 (libmpi.so.40)", as the library says itself
+  std::string path;  // "libmpi.so.40", possibly with its folder
+  // "Open MPI v4.1.4 (libmpi.so.40)", as the library calls itself
   std::string text() const;
 };
 
-// The MPIs that the environment of the launcher allows, best first: only Open
-// MPI under its own mpirun; Open MPI first where the launcher speaks PMIx;
-// MPICH first where it speaks PMI.
+// The MPI libraries that fit the launcher's environment, best first: only Open MPI under its own
+// mpirun; Open MPI first if the launcher uses PMIx; MPICH first if it uses PMI.
 std::vector<MpiCandidate> mpi_candidates();
 
-// Loads the first candidate that is there. Libraries are looked for in
-// LD_LIBRARY_PATH, beside the launcher, beside the mpiexec that is on PATH, in
-// the Python environment where abtrain is installed, and where the system
-// looks. They stay loaded. Throws Error(Config), which says what was looked for
-// and how to get one.
+// Loads the first candidate that is there; it stays loaded. Searches LD_LIBRARY_PATH, the
+// launcher's folders, those of the mpiexec on PATH, the Python environment where abtrain is
+// installed, and the system's own folders. Throws Error(Config), which says where it searched and
+// how to get MPI.
 MpiLibrary load_mpi(const std::vector<MpiCandidate>& candidates);
 
 }  // namespace abtrain::comm

@@ -1,6 +1,6 @@
-// Implements comm/mpi/table.h by one MPI. cmake/Mpi.cmake compiles this file
-// once with Open MPI's mpi.h and once with MPICH's. MPI's own symbols are those
-// of the library that comm/mpi/library.cpp has loaded before.
+// Implements comm/mpi/table.h for one MPI. cmake/Mpi.cmake compiles this file once with Open MPI's
+// mpi.h and once with MPICH's. MPI's symbols come from the library that comm/mpi/library.cpp loaded
+// before.
 #define _GNU_SOURCE  // RTLD_DEFAULT
 #include "comm/mpi/table.h"
 
@@ -44,8 +44,8 @@ static int tag_bound(int* bound) {
 }
 
 #ifdef OMPI_MAJOR_VERSION
-// Open MPI keeps the settings of that point-to-point layer (PML) alone which it uses: one of
-// them is pml_NAME_priority.
+// Open MPI lists settings only for the point-to-point layer (PML) in use; one of them is
+// pml_NAME_priority.
 static void transport(char* text) {
   int threads = 0;
   int count = 0;
@@ -77,8 +77,8 @@ static void transport(char* text) {
   MPI_T_finalize();
 }
 #else
-// Both libraries belong to MPICH, but UCX loads its transports only when it is used; Intel MPI
-// loads libfabric when it is used.
+// MPICH comes with both libraries, but UCX loads its transports only when it is used, and Intel MPI
+// loads libfabric only when it is used.
 static int note_library(struct dl_phdr_info* info, size_t size, void* found) {
   (void)size;
   const char* slash = strrchr(info->dlpi_name, '/');
@@ -167,9 +167,8 @@ static int probe(MpiHandle comm, int peer, int* there, int* tag) {
   return code;
 }
 
-// Not every Open MPI has these, so is_fault_tolerant() looks them up; nothing
-// else calls them before it has returned true.
-// MPICH has them too, but its mpiexec ends all processes when one is lost.
+// Not every Open MPI has these, so is_fault_tolerant() looks them up; they may be called only after
+// it has returned true. MPICH has them too, but its mpiexec ends all processes when one is lost.
 static int (*ulfm_revoke)(MPI_Comm);
 static int (*ulfm_shrink)(MPI_Comm, MPI_Comm*);
 static int (*ulfm_is_revoked)(MPI_Comm, int*);
@@ -194,7 +193,7 @@ static int is_fault_tolerant(void) {
 }
 
 static int error_text(int code, char* text) {
-  if (code == MPI_ERR_OTHER && is_fault_tolerant()) {  // of check() below
+  if (code == MPI_ERR_OTHER && is_fault_tolerant()) {  // from check() below
     strcpy(text, "a worker is lost");
     return MPI_SUCCESS;
   }
@@ -212,8 +211,8 @@ static int shrink(MpiHandle comm, MpiHandle* left) {
   return finish_comm(code, made, left);
 }
 
-// An error if a process of the communicator is lost. A request that ends with
-// an error does so after that is known.
+// Returns an error if a process of the communicator is lost. By the time that a request ends with
+// an error, the loss is known.
 static int check(MPI_Comm comm) {
   int revoked = 0;
   int code = ulfm_is_revoked(comm, &revoked);

@@ -35,8 +35,8 @@ class MpiStream {
   enum class Way { Send, Receive };
   const int peer;
   const std::int64_t bytes;
-  // `ring`: bytes of memory at `data` that the pieces take in turn; 0: all
-  // pieces lie there one after the other.
+  // `ring`: size in bytes of a ring buffer at `data` that the pieces use in turn; 0: all pieces lie
+  // at `data` one after another.
   MpiStream(
       Way way, MpiComm comm, int to, int tag, char* data, std::int64_t length,
       std::int64_t ring = 0)
@@ -65,8 +65,8 @@ class MpiStream {
     }
     return moved;
   }
-  // Whether a message is under way; the oldest one that is; and what to call
-  // once that one has completed.
+  // waits(): whether a message is under way. oldest(): the oldest such message. Call
+  // oldest_is_through() once that message has completed.
   bool waits() const {
     return !under_way_.empty();
   }
@@ -77,7 +77,7 @@ class MpiStream {
     under_way_.pop_front();
     finished_ = end_of_piece(finished_);
   }
-  // How many bytes, from the first on, have completed.
+  // The number of bytes from the beginning that have completed.
   std::int64_t finished() const {
     return finished_;
   }

@@ -17,9 +17,9 @@ namespace abtrain::comm {
 namespace {
 
 constexpr double kForever = 1e8;  // seconds; more would overflow the clock
-// More than the others may need before they notice a loss.
+// More time than the others may need to notice a loss.
 constexpr double kRegroupSeconds = 5;
-// MPI_Finalize waits for all processes, also for one that has died after its last collective.
+// MPI_Finalize waits for all processes, even for one that has died after its last collective.
 constexpr std::chrono::seconds kFinalize{30};
 
 class MpiCommunicator : public Communicator {
@@ -66,8 +66,8 @@ class MpiCommunicator : public Communicator {
   }
 
  private:
-  // Buffers on a GPU are sent and received as copies in page-locked memory. Nobody waits here:
-  // the world's thread begins once the copy has arrived.
+  // GPU buffers are sent and received as copies in page-locked memory. The host does not wait here:
+  // the world's thread starts the transfer once the copy has arrived.
   void move_to_host(Call& call) {
     const auto on_host = [](const at::Tensor& like) {
       return at::empty_like(like, like.options().device(at::kCPU).pinned_memory(true));
@@ -113,7 +113,7 @@ std::shared_ptr<MpiWorld> MpiWorld::start(int rank, int size, double seconds) {
     world->thread_.join();
     std::rethrow_exception(world->cause());
   }
-  // The thread and the communicators own the world too; only the caller ends it.
+  // The thread and the communicators own the world too; only the caller's reference ends it.
   return {world.get(), [world](MpiWorld*) { world->finish(); }};
 }
 
@@ -156,7 +156,7 @@ void MpiWorld::wait(const Job& job) {
   if (!in_time) {
     abort(std::make_exception_ptr(TimedOut(describe(job.call), timeout_, {})));
   }
-  // Unchanged: calling different collectives is each worker's own error, not an echo.
+  // Rethrown as it is: calling different collectives is each worker's own error, not an echo.
   std::rethrow_exception(cause());
 }
 
@@ -176,7 +176,8 @@ std::vector<int> MpiWorld::regroup() {
                                     lock, std::chrono::duration<double>(timeout_ + kRegroupSeconds),
                                     [&] { return !regroups_ || ended_; });
   if (!done) {
-    // The others may have gone on without this process: a world that comes too late is of no use.
+    // The others may have continued without this process, so a world that comes too late is
+    // useless.
     regroups_ = false;
     ending_ = true;
     throw Error(

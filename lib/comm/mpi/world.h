@@ -1,15 +1,14 @@
-// Workers that are processes, joined by MPI, with buffers on the CPU (those on
-// a GPU are copied to page-locked memory on a stream of their own, and back).
+// Workers that are processes joined by MPI. Buffers are on the CPU; GPU buffers are copied to
+// page-locked memory and back on a stream of their own.
 //
-// In each process one thread makes all MPI calls: it advances every open
-// collective while the worker computes. Collectives are made of point-to-point
-// messages so that each member sends exactly the bytes of comm/traffic.h. To
-// reduce, a member sends chunk j of its buffer to member j, which adds up the n
-// pieces in rank order (for the same bits as in the local back end) and sends
+// In each process, one thread makes all MPI calls and advances every open collective while the
+// worker computes. Collectives consist of point-to-point messages, so that each member sends
+// exactly the bytes of comm/traffic.h. To reduce, a member sends chunk j of its buffer to member j,
+// which adds up the n chunks in rank order (for the same bits as in the local back end) and sends
 // the result to all. Pieces of 256 KiB keep both directions of a link busy.
 //
-// A collective that makes no progress for the time-out, or a call of abort(),
-// ends every wait with Error(PeerLost).
+// A collective that makes no progress within the time-out, or a call of abort(), ends every wait
+// with Error(PeerLost).
 #pragma once
 
 #include <atomic>
@@ -30,12 +29,14 @@ namespace abtrain::comm {
 
 class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
  public:
-  // Starts the thread, which shares ownership of the world, and initializes MPI
-  // on it. Collective (MPI_Init). rank and size are the launcher's. `seconds`: for MPI_Init, and
-  // the time-out until set_timeout(). Throws Error(PeerLost) when MPI_Init takes longer, because a
-  // process has not come to it; Error(Config) when MPI sees another number of processes or no MPI
-  // was found (comm/mpi/library.h). Releasing the last copy of the result calls finish(). After an
-  // error here the process must end by _Exit, since MPI may never return.
+  // Starts the thread, which shares ownership of the world and initializes MPI. Collective
+  // (MPI_Init). `rank` and `size` are the launcher's. `seconds` limits MPI_Init and is the time-out
+  // until set_timeout().
+  // Throws Error(PeerLost) when MPI_Init takes longer because a process has not called it;
+  // Error(Config) when MPI sees another number of processes or no MPI was found
+  // (comm/mpi/library.h). After an error here the process must end by _Exit, since MPI may never
+  // return.
+  // Releasing the last copy of the result calls finish().
   static std::shared_ptr<MpiWorld> start(int rank, int size, double seconds);
 
   std::unique_ptr<Communicator> communicator();
@@ -46,32 +47,32 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   void set_timeout(double seconds) {
     timeout_ = seconds;
   }
-  // Thread-safe; the first cause is kept.
+  // Thread-safe. Keeps the first cause.
   void abort(std::exception_ptr cause) noexcept;
 
-  // Whether regroup() can work: the other processes outlive a lost one (Open
-  // MPI 5, `mpirun --with-ft ulfm`).
+  // Whether regroup() can work: the processes survive the loss of another one (Open MPI 5, `mpirun
+  // --with-ft ulfm`).
   bool is_fault_tolerant() const {
     return mpi_->is_fault_tolerant() != 0;
   }
-  // Makes a new world of those that are left, after a failure on any of them;
-  // all their calls end with Error(PeerLost). Returns their ranks in the world
-  // before. No communicator of that may be in use any more. Collective: waits
-  // for each of the others to call it or to end. Throws Error(PeerLost) if that
-  // takes longer than the time-out.
+  // Makes a new world of the workers that are left after a failure on any of them. All their calls
+  // end with Error(PeerLost), and no communicator of the old world may be in use. Returns their
+  // ranks in the old world. Collective: waits until each other worker has called it or has ended.
+  // Throws Error(PeerLost) if that takes longer than the time-out.
   std::vector<int> regroup();
 
-  // Ends MPI and the thread (MPI_Finalize, which is collective). False if the world was aborted or
-  // has regrouped, or MPI_Finalize does not return: MPI is then left alone, and the process must
-  // end by _Exit. Otherwise it must end by exit(): MPICH tells its launcher only in an exit handler
-  // that the process ends well, and the launcher kills the other processes of one that did not.
+  // Ends MPI and the thread (MPI_Finalize, which is collective). Returns false if the world was
+  // aborted or has regrouped, or if MPI_Finalize does not return: MPI is then left alone, and the
+  // process must end by _Exit. Otherwise the process must end by exit(): MPICH reports a normal end
+  // to its launcher only in an exit handler, and without that report the launcher kills the other
+  // processes.
   bool finish();
 
-  // For its communicators: a collective that its owner may wait for.
+  // For the world's communicators: a collective that its owner may wait for.
   struct Job {
     std::shared_ptr<MpiGroup> group;
     Call call;
-    std::shared_ptr<MpiGroup> part = {};  // of a split: the new group
+    std::shared_ptr<MpiGroup> part = {};  // split: the new group
     std::unique_ptr<MpiCollective> collective = {};
     bool done = false;
   };
@@ -82,7 +83,7 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
  private:
   MpiWorld(int rank, int size, double timeout) : rank_(rank), size_(size), timeout_(timeout) {}
 
-  // The thread's own (world_thread.cpp).
+  // Run on the thread (world_thread.cpp).
   void run();
   void initialize();
   void serve();
@@ -100,8 +101,8 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   std::string about_;
   std::shared_ptr<MpiGroup> world_;
   std::vector<std::shared_ptr<MpiGroup>> groups_;  // to be freed at the end
-  std::deque<std::shared_ptr<Job>> open_;          // the thread's own
-  // Jobs of lost worlds: MPI may still touch their buffers.
+  std::deque<std::shared_ptr<Job>> open_;          // used by the thread only
+  // Jobs of worlds that were lost: MPI may still access their buffers.
   std::vector<std::shared_ptr<Job>> abandoned_;
 
   std::mutex mutex_;
@@ -111,8 +112,8 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   bool ending_ = false;
   bool ended_ = false;
   bool finalized_ = false;
-  bool regroups_ = false;  // asked for, and not done yet
-  std::vector<int> left_;  // by the last regroup()
+  bool regroups_ = false;  // requested, and not yet done
+  std::vector<int> left_;  // found by the last regroup()
   std::atomic<double> timeout_;
   std::thread thread_;
 };

@@ -15,16 +15,15 @@ namespace abtrain::comm {
 
 namespace {
 
-// Pause between two looks at transfers that do not progress, in seconds. It
-// grows with the time without progress, so that workers that wait leave the
-// cores to those that compute.
+// Pause in seconds between two checks of transfers that make no progress. It grows with the time
+// without progress, so that waiting workers leave the cores to those that compute.
 constexpr double kMinPause = 20e-6;
 constexpr double kMaxPause = 1e-3;
-// While no transfer is open.
+// The longest pause while no transfer is open.
 constexpr double kMaxIdlePause = 10e-3;
 constexpr double kProbeSeconds = 1;
 
-// `world`: in which members are numbered.
+// `world`: the communicator in which members are numbered.
 std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm, MpiHandle world) {
   auto group = std::make_shared<MpiGroup>();
   group->comm = {&mpi, comm};
@@ -70,9 +69,8 @@ void MpiWorld::run() {
 }
 
 void MpiWorld::initialize() {
-  // With the default, "put", a pair of hosts sends and receives in turns, and
-  // an exchange takes up to 1.6 times as long. ("send" over several links
-  // hangs.)
+  // With the default, "put", two hosts send and receive in turns, and an exchange takes up to 1.6
+  // times as long. ("send" over several links hangs.)
   if (std::getenv("OMPI_MCA_btl_tcp_links") == nullptr) {
     ::setenv("OMPI_MCA_btl_tcp_flags", "send", /*overwrite=*/0);
   }
@@ -104,7 +102,7 @@ void MpiWorld::initialize() {
   changed_.notify_all();
 }
 
-// False if the failure ends this process.
+// Returns false if the failure ends this process.
 bool MpiWorld::wait_for_regroup() {
   {
     std::unique_lock lock(mutex_);
@@ -167,8 +165,8 @@ void MpiWorld::serve() {
   }
 }
 
-// Lets MPI work while nothing is open: a message that counts as sent may still be in this process
-// (UCX and libfabric send it only within calls of MPI), and others may wait for an answer.
+// Lets MPI progress while nothing is open. A message that counts as sent may still be in this
+// process (UCX and libfabric send it only within MPI calls), and others may wait for an answer.
 bool MpiWorld::answer() const {
   int there = 0;
   int tag = 0;
@@ -176,9 +174,9 @@ bool MpiWorld::answer() const {
   return false;
 }
 
-// Whether a job may begin, of which those before it in open_ have begun.
+// Whether a job may begin. All jobs before it in open_ have begun.
 bool MpiWorld::may_begin(const Job& job) const {
-  if (job.call.kind == Call::Kind::Split) {  // blocks the thread, and with it all others
+  if (job.call.kind == Call::Kind::Split) {  // it blocks the thread, and so all other jobs
     return std::ranges::find(open_, false, &Job::done)->get() == &job;
   }
   const auto oldest = std::ranges::find_if(
@@ -188,13 +186,13 @@ bool MpiWorld::may_begin(const Job& job) const {
           job.group->calls - (*oldest)->collective->number() < MpiTags::kOpenCalls);
 }
 
-// Advances everything that is open once.
+// Advances every open job once.
 bool MpiWorld::advance() {
   bool moved = false;
   for (const auto& job : open_) {
     if (!job->collective) {
       if (!may_begin(*job)) {
-        break;  // jobs begin in order, so none of the later ones has begun
+        break;  // jobs begin in order, so no later one has begun
       }
       if (job->call.kind == Call::Kind::Split) {
         split(*job);

@@ -27,8 +27,7 @@ namespace {
 // How often the watching thread checks.
 constexpr std::chrono::milliseconds kLook{20};
 
-// Pause between two checks for something that usually comes within
-// microseconds.
+// Pauses between two checks for an event that usually comes within microseconds.
 class Pause {
  public:
   void operator()() {
@@ -77,16 +76,15 @@ ncclComm* handle_of(NcclWorld::Link& link) {
 
 struct NcclWorld::Operation {
   std::string what;
-  // Recorded after the stream has waited for the work that its owner had
-  // queued: a long computation is no reason to call the others lost.
+  // Recorded after the stream has waited for its owner's queued work: a long computation does not
+  // make the other workers count as lost.
   mutable c10::cuda::CUDAEvent begun;
   mutable c10::cuda::CUDAEvent done;
   std::optional<Stopwatch> running;  // since the watcher saw `begun`
 };
 
-// One stream for all communicators: NCCL's kernels wait for their peers while
-// they hold a part of the GPU, so two of them at once on one GPU can wait for
-// each other in a circle.
+// All communicators share one stream. NCCL's kernels hold a part of the GPU while they wait for
+// their peers, so two of them at once on one GPU can wait for each other in a circle.
 NcclWorld::NcclWorld(int rank, int size, at::Device device, double timeout_seconds)
     : rank_(rank),
       size_(size),
@@ -136,7 +134,7 @@ NcclWorld::Link* NcclWorld::split(Link& link, int color, int key, int size) {
       ncclCommSplit(
           link.handle, takes_part ? color : NCCL_SPLIT_NOCOLOR, key, &part.handle, nullptr),
       what);
-  // The part exists once its parent has settled; then it settles itself.
+  // The part exists once its parent has settled; then the part itself must settle.
   settle(lock, link, what);
   link.watched = true;
   if (!takes_part) {
@@ -156,13 +154,11 @@ std::shared_ptr<const NcclWorld::Operation> NcclWorld::queue(Link& link, Call ca
   const c10::cuda::CUDAStream stream(stream_);
   const c10::cuda::CUDAStreamGuard guard(stream);
   if (call.kind == Call::Kind::Barrier) {
-    // The value is arbitrary. The memory belongs to this stream, so it needs no
-    // `ready`.
+    // The value is arbitrary. The memory belongs to this stream, so it needs no `ready`.
     call.out = at::empty({1}, at::TensorOptions(at::kInt).device(device_));
   }
   for (const at::Tensor& tensor : {call.out, call.in}) {
-    // If its owner frees it, the memory is not reused before this stream is
-    // done with it.
+    // If the owner frees the tensor, its memory is not reused before this stream is done with it.
     if (tensor.defined()) {
       c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream);
     }
@@ -198,7 +194,7 @@ void NcclWorld::abort(std::exception_ptr cause) noexcept {
   changed_.notify_all();
 }
 
-// Returns when NCCL has finished what a call does in the background.
+// Returns when NCCL has finished a call's work in the background.
 void NcclWorld::settle(Lock& lock, Link& link, const std::string& what) {
   const Stopwatch watch;
   Pause pause;
@@ -244,7 +240,7 @@ void NcclWorld::watch() noexcept {
   }
   if (happened()) {
     abort_links();
-    // Nothing is added after an abort.
+    // After an abort, no more operations are queued.
     changed_.wait(lock, [&] { return closing_; });
   }
 }
@@ -260,7 +256,7 @@ void NcclWorld::look() {
           text_of(result));
     }
   }
-  // One stream: they end in the order in which they began.
+  // There is one stream, so operations end in the order in which they began.
   while (!open_.empty() && open_.front()->done.query()) {
     open_.pop_front();
   }
@@ -275,14 +271,14 @@ void NcclWorld::look() {
   }
 }
 
-// Called under the mutex. What hangs on the GPU ends here.
+// The caller holds the mutex. Ends operations that hang on the GPU.
 void NcclWorld::abort_links() noexcept {
   open_.clear();
   try {
     const c10::cuda::CUDAGuard guard(device_.index());
-    // In one group, as NCCL requires: one communicator's abort may wait for
-    // work that only another's abort ends. Parents come first, because that
-    // ends a split under way and reveals the part's handle.
+    // Aborts all communicators in one NCCL group, as NCCL requires: aborting one may wait for work
+    // that only the abort of another ends. Parents come first, because that ends a split under way
+    // and reveals the part's handle.
     bool ended = ncclGroupStart() == ncclSuccess;
     for (const auto& link : links_) {
       if (ncclComm* handle = handle_of(*link)) {
@@ -299,8 +295,7 @@ void NcclWorld::abort_links() noexcept {
   }
 }
 
-// All members end the communicator together; then all that they had queued is
-// done.
+// All members end the communicator together; after that, all their queued operations are done.
 void NcclWorld::finalize(Lock& lock, Link& link) {
   const std::string what = formatted("end of a group of {} workers", link.size);
   link.watched = false;

@@ -18,7 +18,7 @@ namespace {
 using Kind = Call::Kind;
 using Link = NcclWorld::Link;
 
-// The whole collective in a group of one.
+// Performs a whole collective in a group of one.
 void copy_to_itself(const Call& call) {
   if (call.in.defined() && call.in.data_ptr() != call.out.data_ptr()) {
     const at::NoGradGuard no_grad;
@@ -28,15 +28,15 @@ void copy_to_itself(const Call& call) {
 
 class NcclCommunicator : public Communicator {
  public:
-  // No link: a group of one that NCCL knows nothing about.
+  // A null link: a group of one, unknown to NCCL.
   NcclCommunicator(std::shared_ptr<NcclWorld> world, Link* link, int rank, int size)
       : Communicator(rank, size), world_(std::move(world)), link_(link) {}
 
   std::unique_ptr<Communicator> split(int color) override {
     world_->throw_if_happened();
-    // NCCL takes colors from 0 up and need not know groups of one: gather what
-    // all members chose and number the larger groups. Gathering also waits for
-    // what was under way, as NCCL requires before a split.
+    // NCCL takes colors from 0 up and need not know groups of one. So gather the colors of all
+    // members and number the larger groups. Gathering also waits for operations under way, as NCCL
+    // requires before a split.
     const std::vector<int> chosen = gather_values(*this, color);
     std::map<int, int> sizes;
     for (const int each : chosen) {
@@ -45,7 +45,7 @@ class NcclCommunicator : public Communicator {
     const auto part_rank =
         static_cast<int>(std::count(chosen.begin(), chosen.begin() + rank(), color));
     const int part_size = sizes.at(color);
-    // If a world of one was joined to NCCL all the same, its splits are too.
+    // A world of one that has joined NCCL anyway also splits by NCCL.
     const int least = size() == 1 ? 1 : 2;
     int number = NcclWorld::kNoColor;
     int linked = 0;
@@ -88,8 +88,8 @@ class NcclCommunicator : public Communicator {
         call.out.device() == world_->device(), Config, "{}: this worker's GPU is {}",
         describe(call), world_->device());
     call.ready = device::Event::record(world_->device());
-    // Where nobody waits because of an error there is nothing to do: the GPU
-    // completes the collective without this thread, and its memory is kept.
+    // If nobody waits because of an error, nothing is left to do: the GPU completes the collective
+    // without this thread, and its memory is kept.
     return Pending(
         [world = world_, operation = world_->queue(*link_, std::move(call))] {
           world->order_after(*operation);
@@ -102,7 +102,7 @@ class NcclCommunicator : public Communicator {
   }
 
  private:
-  // Through the GPU; the host waits.
+  // Copies the buffers to the GPU and the result back; the host waits.
   void stage(const Call& call) {
     const at::NoGradGuard no_grad;
     const c10::cuda::CUDAGuard guard(world_->device().index());
@@ -137,7 +137,7 @@ void check_version(int loaded) {
       version_text(NCCL_VERSION_CODE), version_text(loaded));
 }
 
-// What rank 0 gives to all. Version 0: rank 0 has failed.
+// What rank 0 shares with all. Version 0 means that rank 0 has failed.
 struct Invitation {
   int version = 0;
   NcclWorld::Id id = {};
@@ -173,7 +173,7 @@ std::shared_ptr<NcclWorld> NcclWorld::start(
   }
   if (joins) {
     try {
-      share(&invitation, sizeof invitation);  // even on an error: others wait
+      share(&invitation, sizeof invitation);  // even after an error, since others wait for it
     } catch (...) {
       error = error ? error : std::current_exception();
     }
@@ -189,8 +189,8 @@ std::shared_ptr<NcclWorld> NcclWorld::start(
         rank, version_text(nccl_version()));
     world->join(invitation.id);
   }
-  // The communicators own the world too; only the caller ends it. Members that
-  // are unwinding from an error do not end together.
+  // The communicators own the world too; only the caller's reference ends it. Members that are
+  // unwinding from an error do not end it together.
   return {world.get(), [world, errors = std::uncaught_exceptions()](NcclWorld*) {
             world->close(std::uncaught_exceptions() == errors);
           }};

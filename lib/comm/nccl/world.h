@@ -1,24 +1,22 @@
 // Workers that have one GPU each: threads of one process, or processes on any
 // hosts.
 //
-// Collectives run on a stream that belongs to the world, after the work that
-// the caller has queued on its current stream; Pending::wait() makes that
-// stream wait for the result and does not block the host. CPU tensors are
-// staged through the GPU before the call returns. Sums are NCCL's: in the
-// buffer's own dtype and in an order that NCCL chooses, so bits may differ from
-// those of other back ends.
+// Collectives run on a stream that belongs to the world, after the work that the caller has queued
+// on its current stream. Pending::wait() makes the current stream wait for the result without
+// blocking the host. CPU tensors are staged through the GPU before the call returns. NCCL computes
+// the sums, in the buffer's own dtype and in an order of its choice, so bits may differ from other
+// back ends.
 //
-// A thread of the world watches over what is under way. A lost worker, an NCCL
-// error or a collective that exceeds its time-out aborts the world: what hangs
-// on the GPU ends, later calls, waits and check_peers() throw Error(PeerLost),
-// and results that nobody has waited for are void. Members' calls are not
-// compared: different calls end in the time-out.
+// A thread of the world watches the operations under way. A lost worker, an NCCL error or a
+// collective that exceeds its time-out aborts the world: operations that hang on the GPU end; later
+// calls, waits and check_peers() throw Error(PeerLost); results that nobody has waited for are
+// void. Members' calls are not compared: different calls run into the time-out.
 //
-// NCCL's calls are not thread-safe: all are made under one mutex, which is held
-// only briefly because the communicators are non-blocking. What NCCL then does
-// in the background is polled for.
+// NCCL's calls are not thread-safe, so all are made under one mutex. It is held only briefly,
+// because the communicators are non-blocking. The world polls for work that NCCL then does in the
+// background.
 //
-// All members must make their calls on several communicators in the same order.
+// If there are several communicators, all members must make their calls on them in the same order.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -39,7 +37,7 @@
 #include "comm/failure.h"
 #include "comm/share.h"
 
-struct ncclComm;  // NCCL's and CUDA's types are only named here
+struct ncclComm;  // NCCL's and CUDA's types are only declared here
 
 namespace abtrain::comm {
 
@@ -47,9 +45,8 @@ namespace abtrain::comm {
 // is not compiled in.
 int nccl_version();
 
-// NCCL's version when abtrain was compiled and the version of the library that
-// is loaded now, as in "2.28.9"; empty if NCCL is not compiled in. The two must
-// agree in all but the last number.
+// NCCL's version when abtrain was compiled, and that of the library loaded now, such as "2.28.9";
+// empty if NCCL is not compiled in. The two may differ only in the last number.
 struct NcclVersions {
   std::string compiled;
   std::string loaded;
@@ -58,27 +55,25 @@ NcclVersions nccl_versions();
 
 class NcclWorld : public Failure, public std::enable_shared_from_this<NcclWorld> {
  public:
-  // Collective over `size` workers, each with a GPU of its own. Waits for the
-  // others at most `timeout_seconds`, here and in each collective (counted from
-  // the moment the GPU reaches it). A world of one does not need NCCL and does
-  // not use it unless `even_alone` asks for it (to see whether it works).
-  // Throws Error(Config) if this build has no NCCL, if the NCCL found is not
-  // the one it was built for, or if NCCL refuses, for example two workers on
-  // one GPU.
-  // Releasing the last copy of the result ends all communicators, the youngest first: that is
-  // collective, within the time-out, except after an abort or while an error is
-  // being thrown. Threads of one process must end their worlds concurrently.
+  // Collective over `size` workers, each with its own GPU. Waits for the others at most
+  // `timeout_seconds`, here and in each collective (counted from the moment the GPU reaches it). A
+  // world of one does not use NCCL unless `even_alone` is set (to see whether NCCL works).
+  // Throws Error(Config) if this build has no NCCL, if the NCCL found is not the one it was built
+  // for, or if NCCL refuses, for example two workers on one GPU.
+  // Releasing the last copy of the result ends all communicators, the youngest first. That is
+  // collective, within the time-out, except after an abort or while an error is being thrown.
+  // Threads of one process must end their worlds concurrently.
   static std::shared_ptr<NcclWorld> start(
       int rank, int size, at::Device device, double timeout_seconds, const ShareBytes& share,
       bool even_alone = false);
   ~NcclWorld();
 
-  // A communicator of all workers; used by one thread. Communicators split from
-  // it hold GPU memory until the world ends; after that their calls throw.
+  // A communicator of all workers, for use by one thread. Communicators split from it hold GPU
+  // memory until the world ends; after that, their calls throw.
   std::unique_ptr<Communicator> communicator();
 
-  // May be called from any thread; does not block. The first cause is kept. If
-  // the workers are threads, each one's world must be aborted.
+  // May be called from any thread; does not block. Keeps the first cause. If the workers are
+  // threads, abort each one's world.
   void abort(std::exception_ptr cause) noexcept;
 
   // The following is for its communicators.
@@ -92,10 +87,10 @@ class NcclWorld : public Failure, public std::enable_shared_from_this<NcclWorld>
   };
   // A collective queued on the stream.
   struct Operation;
-  using Id = std::array<std::byte, 128>;  // with which all ranks of a world join
+  using Id = std::array<std::byte, 128>;  // the id by which all ranks of a world join
 
-  // Collective over `link`. Colors are 0 or more, keys are ranks in the new
-  // group; a member that passes kNoColor takes part and gets null.
+  // Collective over `link`. Colors are 0 or more, keys are ranks in the new group. A member that
+  // passes kNoColor takes part and gets null.
   Link* split(Link& link, int color, int key, int size);
   static constexpr int kNoColor = -1;
 
@@ -118,8 +113,8 @@ class NcclWorld : public Failure, public std::enable_shared_from_this<NcclWorld>
   static Id make_id();
   // Creates the world's communicator.
   void join(const Id& id);
-  // Ends all communicators: together with the other members if `agreed`, else
-  // by an abort. Called once.
+  // Ends all communicators: together with the other members if `agreed`, otherwise by an abort.
+  // Called once.
   void close(bool agreed) noexcept;
   void settle(Lock& lock, Link& link, const std::string& what);
   void check(int result, const std::string& what);

@@ -18,12 +18,12 @@
 namespace abtrain::data {
 namespace {
 
-// More classes or tokens than any model has: a label is no such number.
+// More classes or tokens than any model has; a larger number is not a label.
 constexpr std::int64_t kMaxClasses = 100'000'000;
 constexpr std::int64_t kAnswersAtOnce = std::int64_t{1} << 20;  // elements converted at a time
 
-// Calls take(number of the first, values) for the elements in turn, as `type`, until it returns
-// false.
+// Calls take(index of the first, values) for one piece of the elements after another, converted to
+// `type`, until it returns false.
 template <class T>
 void each_of(const at::Tensor& tensor, at::ScalarType type, const auto& take) {
   std::int64_t first = 0;
@@ -36,7 +36,7 @@ void each_of(const at::Tensor& tensor, at::ScalarType type, const auto& take) {
   }
 }
 
-// Whole numbers like those of classes, each twice on average or more often.
+// True for whole numbers in the range of class labels, each occurring twice or more on average.
 bool look_like_labels(const at::Tensor& y) {
   constexpr double kMax = 65'535;
   std::vector<bool> seen(static_cast<std::size_t>(kMax) + 2);  // -1, 0, ...
@@ -70,7 +70,7 @@ Rows rows_of(const at::Tensor& y) {
   return rows;
 }
 
-// What floating-point numbers look like, if not like those of a regression; else empty.
+// What floating-point numbers look like if they do not look like a regression's; else empty.
 std::string doubt_of(const at::Tensor& y, bool per_token) {
   if (y.dim() == 1 || y.size(1) == 1 || per_token) {
     return look_like_labels(y) ? "are whole numbers, as labels of classes are" : "";
@@ -167,7 +167,7 @@ void check_labels(
     Account& account) {
   constexpr std::int64_t kIgnoredByOthers = 255;
   const bool may_ignore = classes == kIgnoredByOthers + 1;
-  if (labels[0].dim() == 2) {  // a label per token need not occur
+  if (labels[0].dim() == 2) {  // not every class need occur among per-token labels
     if (may_ignore && labels[0].scalar_type() == at::kByte) {
       account.doubts.push_back(formatted(
           "{}: the label 255 is taken for a class; labels that do not count are {}, of a wider "
@@ -176,7 +176,7 @@ void check_labels(
     }
     return;
   }
-  constexpr std::int64_t kSparse = 10;  // classes for each one that has examples
+  constexpr std::int64_t kSparse = 10;  // this many classes for each one that has examples
   std::vector<bool> seen(static_cast<std::size_t>(classes));
   for (const at::Tensor& part : labels) {
     each_of<std::int64_t>(part, at::kLong, [&](std::int64_t, std::span<const std::int64_t> values) {

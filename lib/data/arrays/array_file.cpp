@@ -14,8 +14,8 @@
 namespace abtrain::data {
 namespace {
 
-// numpy's name of a dtype as safetensors has it: F32 for "<f4". Empty for
-// big-endian numbers and what is no number.
+// Converts numpy's name of a dtype to safetensors' name: "<f4" to F32. Empty for big-endian numbers
+// and non-numbers.
 std::string dtype_of(std::string_view numpy) {
   const std::size_t kind = numpy.size() == 3 ? std::string_view("fiu").find(numpy[1]) : 3;
   if (kind > 2 || (numpy[0] != '<' && numpy[0] != '|')) {
@@ -38,18 +38,18 @@ at::ScalarType type_of(const std::string& path, std::string_view dtype, std::str
   return *type;
 }
 
-// The array in the bytes of a file from `begin` to `end`.
+// The array in a file's bytes from `begin` to `end`.
 at::Tensor array_of(
     const at::Tensor& file, std::uint64_t begin, std::uint64_t end, at::IntArrayRef sizes,
     at::ScalarType type) {
   const at::Tensor bytes =
       file.slice(0, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end));
-  // A writer need not align; arithmetic on other addresses is undefined.
+  // Writers need not align the data, but arithmetic on unaligned addresses is undefined.
   const bool aligned = begin % c10::elementSize(type) == 0;
   return (aligned ? bytes : bytes.clone()).view(type).view(sizes);
 }
 
-// A header, which is a Python dictionary; not an object if it is malformed.
+// Parses a header, which is a Python dictionary. Returns no JSON object if it is malformed.
 nlohmann::ordered_json parse_dictionary(std::string text) {
   constexpr std::pair<const char*, const char*> kAsJson[] = {
       {"'", "\""}, {"(", "["},         {")", "]"},      {",]", "]"},
@@ -113,7 +113,7 @@ at::Tensor map_npy(const std::string& path) {
   for (const std::int64_t size : sizes) {
     wanted *= static_cast<double>(size);
   }
-  // Exact below 2^53 bytes, and no file has more.
+  // Exact below 2^53 bytes; no file is larger.
   ABT_CHECK(
       wanted == static_cast<double>(bytes.size() - begin), DamagedData,
       "{}: an array of {} {} takes {:.0f} bytes, but {} follow the header", path,
@@ -121,7 +121,7 @@ at::Tensor map_npy(const std::string& path) {
   return array_of(file, begin, bytes.size(), sizes, type);
 }
 
-// `expected`: in the message if it is not there.
+// `expected` is for the message if the tensor is missing.
 at::Tensor map_safetensors(const std::string& path, const std::string& name, const char* expected) {
   const state::SafetensorsFile header(path);
   const at::Tensor file = mapped_file(path);

@@ -31,7 +31,7 @@ struct ArrayPart {
   std::string x_path, y_path;
   at::Tensor x, y;
   std::vector<std::string> class_names = {};
-  std::int64_t classes = 0;  // at least; of one-hot rows
+  std::int64_t classes = 0;  // lower bound from the width of one-hot rows
 };
 
 bool is_tokens(const at::Tensor& x) {
@@ -42,7 +42,7 @@ std::string described(const at::Tensor& tensor) {
   return formatted("{} {}", tensor.scalar_type(), tensor.sizes());
 }
 
-// Empty if the folder does not hold the part.
+// Nothing if the folder does not hold the part.
 std::optional<ArrayPart> find_array_part(const std::string& folder, const std::string& part) {
   const std::string both = formatted("{}/{}.safetensors", folder, part);
   const std::string x = formatted("{}/{}_x.npy", folder, part);
@@ -92,7 +92,7 @@ void check_array_part(const ArrayPart& part) {
       with_commas(x.size(0)), y.sizes());
 }
 
-// Makes y what it is taken for.
+// Converts y to the form in which it is used.
 void settle_answers(ArrayPart& part, Task task) {
   const at::Tensor& x = part.x;
   at::Tensor& y = part.y;
@@ -127,7 +127,7 @@ void check_same_kind(const ArrayPart& train, const ArrayPart& test) {
   check(test.y_path, "y", train.y, test.y);
 }
 
-// In the form of Dataset: channels, height and width.
+// The sizes in the form of Dataset: channels, height and width.
 std::vector<std::int64_t> canonical(const std::vector<std::int64_t>& sizes) {
   if (sizes.size() == 3) {
     return sizes;
@@ -138,12 +138,12 @@ std::vector<std::int64_t> canonical(const std::vector<std::int64_t>& sizes) {
   return {1, 1, c10::multiply_integers(sizes)};
 }
 
-// Sizes of one example of x, as it lies in the file.
+// The sizes of one example of x, as in the file.
 std::vector<std::int64_t> sizes_of_each(const at::Tensor& x) {
   return x.dim() == 1 ? std::vector<std::int64_t>{1} : x.sizes().slice(1).vec();
 }
 
-// Options that do not go with what x is.
+// Throws if an option does not fit the kind of x.
 void check_array_options(const DataOptions& o, const Dataset& set) {
   const auto refuse = [&](bool given, const char* key) {
     if (given) {
@@ -168,7 +168,7 @@ void check_array_options(const DataOptions& o, const Dataset& set) {
   refuse(tokens && !o.std.empty(), "data.std");
 }
 
-// Examples of values, not of tokens.
+// The examples of an x that holds values, not tokens.
 Examples images_in(const at::Tensor& x, const at::Tensor& labels, const at::Tensor& targets) {
   std::vector<std::int64_t> sizes = canonical(sizes_of_each(x));
   sizes.insert(sizes.begin(), x.size(0));
@@ -195,7 +195,7 @@ Examples examples_in(const ArrayPart& part, const Dataset& set) {
   return images_in(x, labels, targets);
 }
 
-// Names the files, and the types and shapes of x and y.
+// Says which files were read, and the types and shapes of x and y.
 std::string files_fact(
     const std::vector<ArrayPart>& parts, const DataOptions& options, const std::string& folder) {
   std::vector<std::string> files;
@@ -279,7 +279,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, bool 
   Task task = options.task;
   for (ArrayPart& part : parts) {
     settle_answers(part, task);
-    // A few targets of a test set may look like labels.
+    // The few targets of a small test set may look like labels.
     task = y.is_floating_point() ? Task::Regression : task;
   }
   out.name = options.name;

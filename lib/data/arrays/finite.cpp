@@ -13,10 +13,10 @@
 namespace abtrain::data {
 namespace {
 
-// Differences of two numbers must be finite too, in fp32.
+// Differences of two numbers must be finite in fp32, too.
 constexpr double kMaxFinite = std::numeric_limits<float>::max() / 2;
 
-// Magnitudes are ordered like their bits as integers, which a loop compares many at once.
+// Magnitudes sort like their bits read as integers, and a loop compares many integers at once.
 template <class Bits>
 Bits largest_bits(const Bits* bits, std::int64_t begin, std::int64_t end) {
   Bits largest = 0;

@@ -1,4 +1,4 @@
-// Looks at all floating-point numbers of an array once, before anything is computed with them.
+// Reads all floating-point numbers of an array once, before anything is computed with them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,9 +7,9 @@
 
 namespace abtrain::data {
 
-// The largest magnitude among N examples of floating-point numbers. Throws DamagedData, naming the
-// file, `name` (such as "x") and the example, for nan, infinity or a magnitude of which fp32 cannot
-// hold the double.
+// The largest magnitude among N examples of floating-point numbers. Throws DamagedData, which names
+// the file, `name` (such as "x") and the example, for nan, infinity, or a magnitude above half the
+// largest fp32 number.
 double largest_magnitude(const at::Tensor& numbers, const std::string& path, const char* name);
 
 }  // namespace abtrain::data

@@ -1,4 +1,4 @@
-// Rows of tokens: which of their labels count, and their batches.
+// Rows of tokens: their batches, and which of their labels count.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -12,7 +12,7 @@ namespace abtrain::data {
 
 namespace {
 
-// The labels of each row that count; undefined if all do.
+// The number of labels of each row that count; undefined if all do.
 at::Tensor counted_in_rows(const at::Tensor& labels) {
   constexpr std::int64_t kPiece = std::int64_t{1} << 20;  // labels converted at a time
   std::vector<at::Tensor> counts;

@@ -53,8 +53,8 @@ void write_image(
   }
 }
 
-// Calls `body` with some of the images after the other, as `type`: together they
-// may be more than fits into memory.
+// Calls `body` with one piece of the images after another, converted to `type`: all together may
+// not fit into memory.
 void each_piece(
     const FloatImages& images, at::ScalarType type,
     const std::function<void(const at::Tensor& piece)>& body) {
@@ -76,11 +76,11 @@ at::Tensor pooled(const at::Tensor& pixels, std::int64_t side) {
   if (side == 0) {
     return pixels.to(at::kFloat).div_(255);
   }
-  constexpr std::int64_t kImages = 64;  // their sums' integers fit the cache
+  constexpr std::int64_t kImages = 64;  // the integers of their sums fit the cache
   const auto whole = static_cast<double>(255 * pixels.size(2) * pixels.size(3) / (side * side));
   std::vector<at::Tensor> parts;
   for (const at::Tensor& piece : pixels.split(kImages)) {
-    // A quotient of two integers, so it is rounded only once.
+    // Divides two integers, so it rounds only once.
     parts.push_back(blocks_of(piece, side).sum({3, 5}).to(at::kFloat).div_(whole));
   }
   return at::cat(parts);
@@ -143,7 +143,7 @@ Batch augment_values(
   auto* image = batch.inputs.mutable_data_ptr<float>();
   auto* label = batch.labels.mutable_data_ptr<std::int64_t>();
   for (const std::int64_t index : indices) {
-    // A view, if they are fp32 already.
+    // A view if they are already fp32.
     const at::Tensor from = values[places[index]].to(at::kFloat);
     const auto [place, erased] = ops::draw_treatment(how, index, size.height, size.width);
     write_image(from.const_data_ptr<float>(), mean, std, size, place, image);

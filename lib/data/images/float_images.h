@@ -1,7 +1,6 @@
-// Images that are not bytes: mean-pooled, standardized per pixel, or arrays of
-// floating-point values. Values are those of pixel / 255; they are normalized
-// when a batch is made, so that the border of a crop is black and an erased
-// pixel is the mean.
+// Images that are not bytes: mean-pooled, standardized per pixel, or arrays of floating-point
+// values. Their values are pixel / 255. They are normalized when a batch is made, so that the
+// border of a crop is black and an erased pixel is the mean.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,21 +14,20 @@
 
 namespace abtrain::data {
 
-// Maps bytes N x C x H x W to the means of their blocks: N x C x side x side,
-// fp32. `side` must divide H and W. 0: each pixel is a block of its own.
+// Maps bytes N x C x H x W to the means of their blocks: N x C x side x side, fp32. `side` must
+// divide H and W; if it is 0, each pixel is a block.
 at::Tensor pooled(const at::Tensor& pixels, std::int64_t side);
-// The same from values of any floating-point type, for `side` above 0.
+// The same, from values of any floating-point type; `side` must be above 0.
 FloatImages pooled(const FloatImages& images, std::int64_t side);
 
-// Each pixel's mean and standard deviation (population, not unbiased) over the
-// images, summed in double; 1e-3 is added to the deviation. The deviation is
-// infinite where all images are equal: such a pixel carries no information and
-// becomes 0.
+// Each pixel's mean and standard deviation (population, not unbiased) over the images, summed in
+// double; 1e-3 is added to the deviation. Where all images are equal, the pixel carries no
+// information: the deviation is infinite, so that the pixel becomes 0.
 Norm standard_norm(const FloatImages& images);
-// Each channel's mean and deviation, repeated for all its pixels.
+// Each channel's mean and deviation, repeated for all of its pixels.
 Norm channel_norm(const Dataset& dataset);
 
-// Does what ops::augment_images does with bytes, from the same random numbers.
+// Does the same as ops::augment_images does for bytes, with the same random numbers.
 Batch augment_values(
     const FloatImages& images, const Norm& norm, std::span<const std::int64_t> indices,
     const ops::Augmentation& how);

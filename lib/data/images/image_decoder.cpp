@@ -13,7 +13,7 @@ namespace abtrain::data {
 
 namespace {
 
-// What people have instead of an image that is read, by its first bytes and their place.
+// A format that users have in place of an image that can be read: its first bytes and their place.
 struct OtherFormat {
   std::string_view mark;
   std::size_t at;
@@ -34,7 +34,7 @@ constexpr OtherFormat kOtherFormats[] = {
     {"<", 0, "text, such as SVG or a web page"},
     {"version https://git-lfs", 0, "a pointer of Git LFS (git lfs pull gets the file)"}};
 
-// Also of a file that was cut off within its mark.
+// Also true for a file that was cut off within its first bytes.
 bool begins_jpeg(std::span<const std::uint8_t> bytes) {
   return (bytes.empty() || bytes[0] == 0xFF) && (bytes.size() < 2 || bytes[1] == 0xD8);
 }

@@ -1,5 +1,5 @@
-// Decodes a JPEG, PNG or WebP in memory to RGB bytes; its first bytes decide,
-// not its name. Errors are Error(DamagedData) with the reason alone.
+// Decodes a JPEG, PNG or WebP in memory to RGB bytes. Its first bytes decide the format, not its
+// name. Errors are Error(DamagedData) with only the reason.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace abtrain::data {
 // For use by one thread; keeps its buffers.
 class ImageDecoder {
  public:
-  // Reads the header of a file, whose bytes must stay in place for decode().
+  // Reads a file's header. The bytes must stay in place for decode().
   ImageSize open(std::span<const std::uint8_t> bytes);
   // Whether decode() takes divisors other than 1.
   bool can_shrink() const {

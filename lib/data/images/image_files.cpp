@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kMaxNamed = 20;
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 30;
 
-// A file that is missing or not readable for us counts as damaged. A system
-// that lacks some resource, or a disk that fails, does not make images bad.
+// A missing or unreadable file counts as damaged. A failing disk or a lack of system resources does
+// not make images damaged.
 [[noreturn]] void fail(const std::string& path) {
   const int error = errno;
   const bool of_the_file = error == ENOENT || error == EACCES || error == ELOOP ||
@@ -56,7 +56,7 @@ std::string ImageFiles::path(std::int64_t file) const {
   const ListedFolder& folder = folders_[f.folder];
   const std::size_t end = folder.images.find('\n', f.name);
   std::string out = root_.empty() ? "" : root_ + "/";
-  // "./CLASS" where the classes lie in the root.
+  // "./CLASS" if the classes lie in the root.
   const std::size_t skipped = folder.path.starts_with("./") ? 2 : 0;
   out.append(folder.path, skipped).append("/");
   return out.append(folder.images, f.name, end - f.name);
@@ -88,7 +88,7 @@ void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
 }
 
 std::int64_t ImageFiles::allowed() const {
-  // A little more, so that 0.07 of 100 gives 7.
+  // Adds a little, so that 0.07 of 100 gives 7.
   const double share = max_damaged_ * static_cast<double>(size()) + 1e-9;
   return max_damaged_ > 0 ? std::max<std::int64_t>(1, std::llround(std::floor(share))) : 0;
 }

@@ -1,5 +1,4 @@
-// Image files that are read on demand, and a count of those that turn out to be
-// damaged.
+// Image files that are read on demand, and a count of the damaged ones.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +15,9 @@ namespace abtrain::data {
 // Safe to use from several threads.
 class ImageFiles {
  public:
-  // The images of `folders`, in that order, below `root` if it is not "".
-  // `what` names them in messages ("training images"); `max_damaged` is the
-  // share of them that may be damaged. `log` may be null.
+  // The images of `folders`, in that order, below `root` if it is not "". `what` names them in
+  // messages ("training images"). `max_damaged` is the share of them that may be damaged. `log` may
+  // be null.
   ImageFiles(
       std::string what, std::string root, std::vector<ListedFolder> folders, double max_damaged,
       Log* log);
@@ -27,19 +26,18 @@ class ImageFiles {
     return static_cast<std::int64_t>(files_.size());
   }
   std::string path(std::int64_t file) const;
-  // Reads the whole file into `out`. Throws Error(DamagedData), with the reason
-  // alone, if it cannot be read; Error(Io) if the system or the disk is at
-  // fault.
+  // Reads the whole file into `out`. Throws Error(DamagedData), with only the reason, if it cannot
+  // be read; Error(Io) if the system or the disk is at fault.
   void read(std::int64_t file, std::vector<std::uint8_t>& out) const;
 
-  // Records a damaged file, each once, with a warning to the log. Throws
-  // Error(DamagedData) when there are more than allowed().
+  // Records each damaged file once, with a warning to the log. Throws Error(DamagedData) when there
+  // are more than allowed().
   void add_damaged(std::int64_t file, const std::string& reason);
   bool is_damaged(std::int64_t file) const;
   std::int64_t damaged() const;
-  // Paths of the first few that were found, sorted.
+  // Paths of the first few damaged files, sorted.
   std::vector<std::string> damaged_paths() const;
-  // How many may be damaged: the share, but at least one if it is above 0.
+  // How many files may be damaged: the share, but at least one if the share is above 0.
   std::int64_t allowed() const;
 
  private:
@@ -55,7 +53,7 @@ class ImageFiles {
   mutable std::mutex mutex_;
   std::unordered_set<std::int64_t> damaged_;
   std::vector<std::string> first_;    // damaged paths
-  std::vector<std::string> reasons_;  // "PATH: reason" of the same
+  std::vector<std::string> reasons_;  // "PATH: reason" for the same files
 };
 
 }  // namespace abtrain::data

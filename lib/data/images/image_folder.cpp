@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The name in Unicode's composed form: macOS writes the letters and accents of a name apart.
+// The name in Unicode's composed form: macOS stores letters and accents separately.
 std::string composed(const std::string& name) {
   utf8proc_uint8_t* form = utf8proc_NFC(reinterpret_cast<const utf8proc_uint8_t*>(name.c_str()));
   const std::string out = form == nullptr ? name : reinterpret_cast<const char*>(form);
@@ -44,11 +44,11 @@ std::string class_of(const std::string& path) {
 constexpr std::size_t kShown = 10;  // names in a message
 
 struct Split {
-  std::string where;                  // the folder of the classes
-  ListedFolder top;                   // what lies beside them
-  std::vector<ListedFolder> folders;  // those of classes
+  std::string where;                  // the folder that holds the classes
+  ListedFolder top;                   // the files and folders in it
+  std::vector<ListedFolder> folders;  // the folders of the classes
   std::vector<std::string> classes;   // those with at least one image
-  std::vector<std::string> empty;     // those without
+  std::vector<std::string> empty;     // those without images
 };
 
 Split read_split(const std::string& root, const std::string& part) {
@@ -91,7 +91,8 @@ ClassNumbers number_classes(const Split& train) {
   return numbers;
 }
 
-// The classes of which a part has no images. Throws if it has one that the training images lack.
+// The classes for which a part has no images. Throws if the part has a class that the training
+// images lack.
 std::vector<std::string> absent_classes(
     const Split& part, const Split& train, const ClassNumbers& numbers) {
   ABT_CHECK(
@@ -161,7 +162,7 @@ std::pair<ListedImages, ListedImages> split_classes(
   return {images(train), images(test)};
 }
 
-// Adds which files of a part were not read.
+// Adds facts about the files of a part that were not read.
 void add_skipped(const Split& split, Account& account) {
   std::int64_t others = split.top.image_count, pictures = 0, hidden = 0;
   std::vector<std::string> named;
@@ -178,7 +179,7 @@ void add_skipped(const Split& split, Account& account) {
     hidden += folder.hidden;
     name_some(folder.path, folder.some_others);
   };
-  // Files beside the folders of classes belong to no class.
+  // Files beside the class folders belong to no class.
   name_some(split.top.path, split.top.images);
   add(split.top);
   std::ranges::for_each(split.folders, add);
@@ -205,7 +206,7 @@ void add_skipped(const Split& split, Account& account) {
   }
 }
 
-// Doubts that the classes lie in this folder: they, or the parts, may lie one level deeper.
+// Adds a doubt if the classes, or the parts, may lie one level deeper than this folder.
 void check_depth(const Split& train, const std::string& part, Account& account) {
   std::vector<std::string> inside;  // the folders in each folder of a class
   for (const ListedFolder& folder : train.folders) {
@@ -233,7 +234,7 @@ void check_depth(const Split& train, const std::string& part, Account& account) 
   }
 }
 
-// Which folder is which part.
+// Says which folder is which part.
 std::string parts_fact(const ImageParts& parts, const Dataset& set, double share) {
   const std::string root = set.found_in;
   if (parts.test.empty()) {

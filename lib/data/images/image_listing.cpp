@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxDepth = 32;
-constexpr std::size_t kMaxOthersNamed = 5;  // other files of a folder
+constexpr std::size_t kMaxOthersNamed = 5;  // non-image files of a folder
 
 constexpr std::string_view kPictures[] = {"jpg", "jpeg", "png", "webp"};
 constexpr std::string_view kOtherPictures[] = {"bmp", "tif", "tiff", "gif",  "ppm", "pgm",
@@ -42,7 +42,7 @@ void add_tree(
       "folder above?)",
       root, path, kMaxDepth);
   out.push_back(list_images_in(root, path));
-  // A copy of the names, because the vector grows in the loop.
+  // Copies the names, because the vector grows in the loop.
   for (const std::string& name : lines_of(out.back().folders)) {
     add_tree(root, formatted("{}/{}", path, name), depth + 1, out);
   }
@@ -100,7 +100,7 @@ bool is_image_name(std::string_view name) {
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines = split_text(text, '\n');
-  lines.pop_back();  // what follows the last '\n'
+  lines.pop_back();  // the empty text after the last '\n'
   return lines;
 }
 

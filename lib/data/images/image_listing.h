@@ -11,24 +11,24 @@ namespace abtrain::data {
 struct ListedFolder {
   std::string path = {};     // below the root: "train/CLASS"
   std::string folders = {};  // subfolders: sorted names, each ended by '\n'
-  std::string images = {};   // its image files, likewise
+  std::string images = {};   // image files, likewise
   std::int64_t image_count = 0;
-  std::int64_t others = 0;          // files that are no images by their names
-  std::string some_others = {};     // the first few of them, likewise
-  std::int64_t other_pictures = 0;  // those of them that are images of other formats by their names
+  std::int64_t others = 0;          // files whose names are not those of images
+  std::string some_others = {};     // the first few of these, likewise
+  std::int64_t other_pictures = 0;  // those of `others` with names of other image formats
   std::int64_t hidden = 0;          // images whose names begin with a dot
 };
 
-// One folder, ROOT/PATH. Hidden files and folders are skipped; links are followed. Throws
+// Lists one folder, ROOT/PATH. Hidden files and folders are skipped; links are followed. Throws
 // Error(Io) if it cannot be read.
 ListedFolder list_images_in(const std::string& root, const std::string& path);
 
-// ROOT/PART and all folders below it. The folders of each class, ROOT/PART/CLASS, are adjacent, in
-// the order of their paths. The part "." is the root itself. Throws Error(Io) for a folder that
-// cannot be read, DamagedData for links that form a cycle.
+// Lists ROOT/PART and all folders below it. The folders of each class, ROOT/PART/CLASS, are
+// adjacent, in the order of their paths. The part "." is the root itself. Throws Error(Io) for a
+// folder that cannot be read, DamagedData for links that form a cycle.
 std::vector<ListedFolder> list_images(const std::string& root, const std::string& part);
 
-// Whether the name ends as that of a JPEG, PNG or WebP file.
+// Whether the name ends like that of a JPEG, PNG or WebP file.
 bool is_image_name(std::string_view name);
 
 // The lines of a text in which every line ends in '\n'.

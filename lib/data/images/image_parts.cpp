@@ -38,7 +38,7 @@ std::optional<PartRole> role_of(const std::string& name) {
   return found == std::end(kPartNames) ? std::nullopt : std::optional(found->second);
 }
 
-// A folder that has the name of a part.
+// A folder with the name of a part.
 struct NamedPart {
   std::string name;
   PartRole role;
@@ -53,7 +53,7 @@ std::string names_of(const std::vector<NamedPart>& parts) {
   return listed(mapped(parts, [](const NamedPart& part) { return printable(part.name); }));
 }
 
-// The folders of the root: those with the names of parts, and the others.
+// The root's folders: those with the names of parts, and the others.
 struct RootFolders {
   std::vector<NamedPart> named;
   std::vector<std::string> others;
@@ -61,7 +61,7 @@ struct RootFolders {
 
 RootFolders folders_of(const std::string& root) {
   RootFolders found;
-  // A link to another folder of the same part is no part of its own.
+  // A link to another folder of the same part is not a part of its own.
   std::set<std::pair<PartRole, fs::path>> seen;
   for (std::string& name : lines_of(list_images_in(root, kRootPart).folders)) {
     const std::optional<PartRole> role = role_of(name);
@@ -76,8 +76,8 @@ RootFolders folders_of(const std::string& root) {
   return found;
 }
 
-// The one folder of this role that holds classes; "" if there is none. `is_needed`: no other part
-// can take its place.
+// The only folder with this role that holds classes; "" if there is none. `is_needed`: no other
+// part can replace it.
 std::string take_part(
     const std::string& root, const std::vector<NamedPart>& named, PartRole role, const char* what,
     bool is_needed, ImageParts& out) {
@@ -105,7 +105,7 @@ std::string take_part(
   return sound.empty() ? "" : sound.front().name;
 }
 
-// Parts with folders of classes.
+// The parts, if the training folder holds the class folders.
 ImageParts named_parts(const std::string& root, const RootFolders& folders) {
   ImageParts out;
   const auto has = [&](PartRole role) {
@@ -137,7 +137,7 @@ ImageParts named_parts(const std::string& root, const RootFolders& folders) {
   return out;
 }
 
-// Classes that are folders of the root.
+// The parts, if the root's folders are the classes.
 ImageParts flat_parts(const std::string& root, const RootFolders& folders) {
   std::vector<NamedPart> parts, classes;
   std::set<PartRole> roles;

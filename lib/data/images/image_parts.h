@@ -1,9 +1,9 @@
-// Which folders of a data set of image files are its parts, by their names in any case:
+// Decides which folders of an image data set are its parts, by their names in any case:
 //   train, training
 //   val, valid, validation, dev
 //   test, testing, eval, evaluation
-// A part holds a folder for each class. A folder of such a name that holds images and no folders is
-// a class if it lies beside other classes.
+// A part holds a folder for each class. If a folder with one of these names holds images but no
+// folders, it is a class if other classes lie beside it.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace abtrain::data {
 
-// The part whose classes lie in the root itself.
+// Stands for a part whose class folders lie directly in the root.
 inline constexpr const char* kRootPart = ".";
 
-// Names of folders below the root; "" where there is no such part.
+// Folder names below the root; "" where there is no such part.
 struct ImageParts {
   std::string train = kRootPart;
   std::string validation = {}, test = {};
   std::vector<std::string> unread = {};  // other folders beside the parts
-  std::vector<std::string> doubts = {};  // readings that the user may not have meant
+  std::vector<std::string> doubts = {};  // readings that the user may not have intended
 };
 
-// Throws Error(DamagedData) for two folders that are the same part, and for images that lie in no
-// class; MissingInput for parts without one for training.
+// Throws Error(DamagedData) for two folders that are the same part, and for images outside of class
+// folders; MissingInput if there are parts but no training part.
 ImageParts find_image_parts(const std::string& root);
 
 // True if the root has a folder of training images.

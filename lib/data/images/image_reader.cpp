@@ -6,8 +6,8 @@
 namespace abtrain::data {
 namespace {
 
-// Resize to `size` pixels, of which CenterCrop takes `side`. Its offset is
-// rounded half to even, as Python's round() does.
+// Resizes to `size` pixels, from which CenterCrop takes `side`. The offset is rounded half to even,
+// as by Python's round().
 Axis center(std::int64_t pixels, std::int64_t size, std::int64_t side) {
   return {
       0, static_cast<double>(pixels), size, std::lrint(static_cast<double>(size - side) / 2), side};
@@ -26,8 +26,8 @@ void ImageReader::write_center(bool mirrored, float* out) {
 }
 
 void ImageReader::write_box(const Box& box, bool mirrored, float* out) {
-  // Scales between these are no faster: libjpeg-turbo has fast code only for
-  // powers of two.
+  // Only powers of two: libjpeg-turbo has fast code only for those, so the scales in between are no
+  // faster.
   int divisor = decoder_.can_shrink() ? 8 : 1;
   while (divisor > 1 && std::min(box.height, box.width) < divisor * form_.side) {
     divisor /= 2;

@@ -1,5 +1,5 @@
-// One thread's tools for turning an image file into network input, as
-// torchvision's transforms on a Pillow image do.
+// One thread's tools for turning an image file into network input, as torchvision's transforms do
+// with a Pillow image.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace abtrain::data {
 
-// The form of the output: `side` x `side` pixels of value * scale + shift, with
-// one scale and shift per channel.
+// The form of the output: `side` x `side` pixels with values value * scale + shift, one scale and
+// one shift per channel.
 struct ImageForm {
   std::int64_t side = 0;
   std::int64_t resize = 0;  // shorter side of the whole image, at least `side`
@@ -24,8 +24,8 @@ class ImageReader {
  public:
   explicit ImageReader(ImageForm form) : form_(std::move(form)) {}
 
-  // Put the file's bytes here; then open() reads the header. open() and
-  // decoding throw Error(DamagedData) with the reason alone.
+  // Put the file's bytes here; then open() reads the header. open() and decoding throw
+  // Error(DamagedData) with only the reason.
   std::vector<std::uint8_t>& bytes() {
     return bytes_;
   }
@@ -33,10 +33,9 @@ class ImageReader {
     return decoder_.open(bytes_);
   }
 
-  // Resize and CenterCrop. Decodes in full, so that the numbers match
-  // torchvision's.
+  // Resize and CenterCrop. Decodes at full size, so that the numbers match torchvision's.
   void write_center(bool mirrored, float* out);
-  // The box, resized. Decodes at no larger a scale than that needs.
+  // Resizes the box. Decodes at no larger a scale than the box needs.
   void write_box(const Box& box, bool mirrored, float* out);
 
  private:

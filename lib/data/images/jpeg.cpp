@@ -12,13 +12,12 @@
 namespace abtrain::data {
 namespace {
 
-// A Huffman code takes at least one bit for each 8 x 8 block, so a larger
-// picture of so few bytes is truncated, and its memory would be allocated in
-// vain.
+// A Huffman code takes at least one bit for each 8 x 8 block. So a picture that is larger than this
+// for its bytes is truncated, and allocating its memory would be in vain.
 constexpr std::int64_t kMaxPixelsPerByte = 8 * 64;
 constexpr std::int64_t kAlwaysFine = 1'000'000;  // pixels
-// Each scan of a progressive file visits all pixels, however few bytes it has.
-// Encoders write about ten.
+// Each scan of a progressive file visits all pixels, however few bytes the scan has. Encoders write
+// about ten scans.
 constexpr std::int64_t kMaxScans = 100;
 constexpr std::int64_t kMaxScannedPixels = 4'000'000'000;  // pixels, over all scans
 
@@ -26,9 +25,9 @@ std::string reason_of(void* handle) {
   return tjGetErrorStr2(handle);
 }
 
-// Whether this reason leaves a whole image. The reason is the first warning, or
-// the error that ended the decoding; the library's error code does not tell an
-// error that follows a warning from a warning.
+// Whether the image is complete despite this reason: the first warning, or the error that ended the
+// decoding. The library's error code does not distinguish a warning from an error that follows a
+// warning.
 bool is_tolerable(std::string_view reason) {
   constexpr const char* kTolerable[] = {
       "Corrupt JPEG data:", "Inconsistent progression", "Invalid SOS parameters",
@@ -68,7 +67,7 @@ std::int64_t count_scans(std::span<const std::uint8_t> bytes, std::int64_t limit
   return scans;
 }
 
-// Like Pillow: stored values are 255 - ink, whether the file says so or not.
+// Like Pillow, takes stored values as 255 - ink, whether the file says so or not.
 void to_rgb(const std::uint8_t* inks, std::uint8_t* rgb, std::int64_t pixels) {
   for (; pixels > 0; --pixels, inks += 4, rgb += 3) {
     const int light = inks[3];
@@ -85,8 +84,8 @@ JpegDecoder::JpegDecoder() : handle_(tjInitDecompress(), tjDestroy) {
   ABT_ASSERT(handle_ != nullptr, "libturbojpeg");
 }
 
-// What the library keeps from a damaged file (its tables) would corrupt the
-// next.
+// Replaces the decoder: tables that the library keeps from a damaged file would corrupt the next
+// one.
 void JpegDecoder::fail(const std::string& reason) {
   handle_.reset(tjInitDecompress());
   throw Error(ErrorKind::DamagedData, reason);
@@ -129,8 +128,8 @@ Picture JpegDecoder::decode(int divisor) {
   if (cmyk_) {
     reserve(inks_, 4 * count);
   }
-  // The decoder's defaults, which are also Pillow's: the accurate transform and
-  // smooth upsampling of the colors.
+  // The decoder's defaults, which are also Pillow's: accurate transform and smooth upsampling of
+  // the colors.
   const int result = tjDecompress2(
       handle_.get(), bytes_.data(), static_cast<unsigned long>(bytes_.size()),
       cmyk_ ? inks_.data() : pixels_.data(), width,

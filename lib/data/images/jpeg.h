@@ -1,9 +1,9 @@
-// Decodes a JPEG in memory to RGB bytes, at full or reduced size, to the same
-// pixels as Pillow's Image.open(...).convert("RGB").
+// Decodes a JPEG in memory to RGB bytes, at full or reduced size. The pixels are those of Pillow's
+// Image.open(...).convert("RGB").
 //
-// Errors are Error(DamagedData) with the reason alone: the image is broken,
-// truncated (as Pillow judges it; other warnings of the decoder are ignored),
-// far too large, or has more scans than any encoder writes.
+// Errors are Error(DamagedData) with only the reason: the image is broken, truncated (by Pillow's
+// standard; other warnings of the decoder are ignored), far too large, or has more scans than any
+// encoder writes.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,10 @@ class JpegDecoder {
  public:
   JpegDecoder();
 
-  // Reads the header of a file, whose bytes must stay in place for decode().
+  // Reads a file's header. The bytes must stay in place for decode().
   ImageSize open(std::span<const std::uint8_t> bytes);
-  // Decodes the image that was opened, each side scaled to ceil(side /
-  // divisor); the divisor is 1, 2, 4 or 8. The result is valid until the next
-  // call.
+  // Decodes the opened image, each side scaled to ceil(side / divisor); the divisor is 1, 2, 4 or
+  // 8. The result is valid until the next call.
   Picture decode(int divisor);
 
  private:

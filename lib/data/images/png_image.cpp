@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kPngMark("\x89PNG\r\n\x1a\n", 8);
 constexpr std::string_view kPngName = kPngMark.substr(0, 4);
 constexpr std::size_t kPngHeader = 33;  // mark and IHDR
-// No stream of deflate expands by more.
+// No deflate stream expands by more.
 constexpr double kMaxExpansion = 1032;
 
 std::uint32_t big_endian(const std::uint8_t* bytes) {
@@ -47,8 +47,8 @@ void read_png_bytes(png_structp png, png_bytep out, std::size_t count) {
 
 void on_png_warning(png_structp, png_const_charp) {}
 
-// False if the file is damaged. No object with a destructor may live here: an
-// error jumps back to the setjmp.
+// Returns false if the file is damaged. No object with a destructor may live here, because an error
+// jumps back to the setjmp.
 bool read_png_rows(png_structp png, png_infop info, png_bytep* rows, png_uint_32 width) {
   if (setjmp(png_jmpbuf(png)) != 0) {
     return false;
@@ -77,7 +77,7 @@ bool read_png_rows(png_structp png, png_infop info, png_bytep* rows, png_uint_32
   }
   const png_uint_32 height = png_get_image_height(png, info);
   for (png_uint_32 y = 0; y < height; ++y) {
-    rows[y] += width;  // ends where the row of triples does
+    rows[y] += width;  // ends where the row of RGB triples does
   }
   png_read_image(png, rows);
   for (png_uint_32 y = 0; y < height; ++y) {
@@ -110,7 +110,7 @@ ImageSize png_size(std::span<const std::uint8_t> bytes) {
   ABT_CHECK(
       size.width > 0 && size.height > 0 && size.width <= kMaxPixels / size.height, DamagedData,
       "claims to have {} x {} pixels", size.width, size.height);
-  // Each row has at least a byte for its filter and a bit per pixel.
+  // Each row has at least one byte for its filter and one bit per pixel.
   const double least = static_cast<double>(size.height) *
                        (1 + static_cast<double>(size.width) * std::max<int>(1, bytes[24]) / 8);
   ABT_CHECK(

@@ -1,7 +1,6 @@
-// Decodes PNG files in memory to the same pixels as Pillow's
-// Image.open(...).convert("RGB"): transparency and color profiles are ignored,
-// of 16 bits the upper 8 count, except that gray ones above 255 become white.
-// Errors are Error(DamagedData) with the reason alone.
+// Decodes PNG files in memory to the same pixels as Pillow's Image.open(...).convert("RGB"):
+// transparency and color profiles are ignored; of 16 bits only the upper 8 count, except that gray
+// values above 255 become white. Errors are Error(DamagedData) with only the reason.
 #pragma once
 
 #include <cstdint>

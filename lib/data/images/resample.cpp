@@ -14,9 +14,9 @@
 namespace abtrain::data {
 namespace {
 
-// As in Pillow, weights are integers of 22 bits, so that a sum of products with
-// bytes fits in 32 bits. They are never negative and add up to 1 except for
-// rounding, so that every sum stays within 0 .. 255.
+// As in Pillow, weights are 22-bit integers, so that a sum of their products with bytes fits in 32
+// bits. They are never negative and add up to 1 except for rounding, so every sum stays within 0 ..
+// 255.
 constexpr int kWeightBits = 22;
 constexpr std::int32_t kHalf = 1 << (kWeightBits - 1);
 
@@ -29,7 +29,7 @@ constexpr int kLowBits = 11;
   std::int32_t first = 0, second = 0;
   std::memcpy(&first, pixel, sizeof(first));
   std::memcpy(&second, pixel + 3, sizeof(second));
-  // c0 d0 c1 d1 ... of both pixels, then widened.
+  // Interleaves both pixels as c0 d0 c1 d1 ..., then widens the values.
   return _mm_unpacklo_epi8(
       _mm_unpacklo_epi8(_mm_cvtsi32_si128(first), _mm_cvtsi32_si128(second)), _mm_setzero_si128());
 }
@@ -42,9 +42,9 @@ constexpr int kLowBits = 11;
   std::memcpy(to, &bytes, sizeof(bytes));
 }
 
-// Maps two source rows to two output rows of `count` pixels, of which pixel i is
-// made from pairs[i] pairs of pixels from begin[i] on; each has `most` weights. A
-// fourth byte is read and written after each pixel.
+// Maps two source rows to two output rows of `count` pixels. Output pixel i is made from pairs[i]
+// pairs of source pixels, starting at begin[i]; each output pixel has `most` weights. A fourth byte
+// is read and written after each pixel.
 [[gnu::always_inline]] inline void stretch_rows(
     const std::uint8_t* row_a, const std::uint8_t* row_b, std::uint8_t* to_a, std::uint8_t* to_b,
     const std::int64_t* begin, const std::int64_t* pairs, const std::int32_t* weights,
@@ -57,8 +57,7 @@ constexpr int kLowBits = 11;
     __m128i high_a = _mm_setzero_si128(), high_b = high_a;
     __m128i low_a = start, low_b = start;
     for (std::int64_t k = 0; k < pairs[i]; ++k, a += 6, b += 6) {
-      // w0 w1 -> the high parts of both in each 32 bits, and likewise the low
-      // parts.
+      // Packs the high parts of w0 and w1 into each 32 bits, and likewise their low parts.
       const __m128i w = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(weights + 2 * k));
       const auto pair = [](__m128i parts) {
         const __m128i packed = _mm_packs_epi32(parts, parts);
@@ -96,7 +95,7 @@ constexpr int kLowBits = 11;
 }
 #endif
 
-// Blends rows `stride` bytes apart, weighted, into one row of floats.
+// Blends weighted rows, `stride` bytes apart, into one row of floats.
 [[gnu::always_inline]] inline void blend_rows(
     const std::uint8_t* rows, std::int64_t stride, const std::int32_t* weights, std::int64_t taps,
     std::int32_t* __restrict sums, const float* __restrict scale, const float* __restrict shift,
@@ -111,7 +110,7 @@ constexpr int kLowBits = 11;
       sums[i] += a[i] * u + b[i] * v;
     }
   }
-  // One or two rows are left; a weight of 0 makes one into two.
+  // One or two rows are left; for one, the second weight is 0.
   const bool two = k + 1 < taps;
   const std::uint8_t* b = two ? a + stride : a;
   const std::int32_t u = weights[k], v = two ? weights[k + 1] : 0;
@@ -149,8 +148,8 @@ decltype(&blend_rows) best_blend() {
 
 }  // namespace
 
-// Pillow's precompute_coeffs and normalize_coeffs_8bpc for the part that is cut
-// out, with doubles in the same order, for the same bits.
+// Pillow's precompute_coeffs and normalize_coeffs_8bpc for the cut-out part, with doubles computed
+// in the same order, for the same bits.
 void Resampler::prepare(const Axis& axis, std::int64_t limit, Taps& taps) {
   const double scale = (axis.high - axis.low) / static_cast<double>(axis.size);
   const double support = std::max(scale, 1.0);
@@ -201,7 +200,7 @@ void Resampler::run(
   if (mirrored) {
     std::reverse(x_.begin.begin(), x_.begin.end());
     std::reverse(x_.pairs.begin(), x_.pairs.end());
-    // Whole groups of weights are swapped; each group stays as it is.
+    // Swaps whole groups of weights; each group stays as it is.
     for (std::int64_t i = 0; i < x.count / 2; ++i) {
       std::swap_ranges(
           x_.weights.begin() + i * x_.most, x_.weights.begin() + (i + 1) * x_.most,
@@ -214,7 +213,7 @@ void Resampler::run(
   for (std::int64_t i = 0; i < y.count; ++i) {
     bottom = std::max(bottom, y_.begin[i] + y_.count[i]);
   }
-  // Space for a whole number of pairs of rows.
+  // Leaves space for a whole number of row pairs.
   const auto needed = static_cast<std::size_t>((bottom - top + 1) * (values + 1));
   rows_.resize(std::max(rows_.size(), needed));
   sums_.resize(static_cast<std::size_t>(values));
@@ -225,8 +224,8 @@ void Resampler::run(
     shifts_[i] = shift[i % 3];
   }
   const auto blend = best_blend();
-  // The fourth byte written for each pixel is one too many: the next pixel
-  // overwrites it, and after the last pixel of a row there is space for it.
+  // The fourth byte written for each pixel is superfluous: the next pixel overwrites it, and each
+  // row has space for it after its last pixel.
   const std::int64_t stride = values + 1;
   for (std::int64_t row = top; row < bottom; row += 2) {
     const std::int64_t other = std::min(row + 1, bottom - 1);

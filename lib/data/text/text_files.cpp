@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the unpacked file belongs.
+// The path for the unpacked file.
 std::string unpacked_path(const std::string& path) {
   const std::string folder = cache_folder();
   ABT_CHECK(
@@ -57,11 +57,12 @@ std::string unpacked(const std::string& path, Log* log) {
 }
 
 struct Walk {
-  std::vector<std::string> names;  // of files, below the folder
+  std::vector<std::string> names;  // files, as paths below the folder
   std::vector<std::string> skipped;
 };
 
-// Links may form circles: a folder is read once. `below` is its name in the text's folder.
+// Reads a folder only once, because links may form circles. `below`: the folder's path in the
+// text's folder.
 void walk(const fs::path& folder, const std::string& below, std::set<fs::path>& seen, Walk& found) {
   std::error_code error;
   std::vector<fs::directory_entry> entries;
@@ -70,7 +71,7 @@ void walk(const fs::path& folder, const std::string& below, std::set<fs::path>& 
     entries.push_back(*entry);
   }
   ABT_CHECK(!error, Io, "{}: cannot be listed: {}", folder.string(), error.message());
-  std::ranges::sort(entries);  // the same one of two links on any disk
+  std::ranges::sort(entries);  // so that of two links the same one is read on any disk
   for (const fs::directory_entry& entry : entries) {
     const std::string own = entry.path().filename().string();
     const std::string name = below + own;
@@ -98,7 +99,7 @@ bool has_token_name(const std::string& name) {
   return name.ends_with(".bin") || name.ends_with(".bin.gz") || name.ends_with(".bin.dz");
 }
 
-// The kind of a file, by its first bytes.
+// The kind of a file, from its first bytes.
 struct Beginning {
   bool is_gzip, has_zeros, is_text;
 };

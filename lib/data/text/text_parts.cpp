@@ -15,7 +15,7 @@ namespace {
 
 enum class TextPart { None, Train, Validation, Test };
 
-// By the words of a name, such as "tiny_shakespeare_val.bin".
+// The part named by the words of a name such as "tiny_shakespeare_val.bin".
 TextPart part_of(const std::string& name) {
   constexpr std::pair<std::string_view, TextPart> kWords[] = {
       {"train", TextPart::Train},           {"training", TextPart::Train},

@@ -1,6 +1,6 @@
-// A text as a data set: each example is a window of data.context tokens, whose
-// labels are the tokens that follow each of them. The windows lie one after the
-// other, so that an epoch reads each token once.
+// A text as a data set: each example is a window of data.context tokens, and the label of each
+// token is the token that follows it. The windows lie one after another, so that an epoch reads
+// each token once.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace abtrain::data {
 
-// Opens the file or folder `path`. The test windows are those of data.test, or
-// else of the text's tail, data.test_share of its tokens. Throws Error: Config
-// if a part has no whole window; else as text_files() and Tokens.
+// Opens the file or folder `path`. The test windows come from data.test, or else from the text's
+// tail, data.test_share of its tokens. Throws Error: Config if a part has no whole window;
+// otherwise as text_files() and Tokens do.
 Dataset open_text(const DataOptions& options, const std::string& path, Log* log);
 
 // The windows of the tokens begin .. end-1.

@@ -34,7 +34,7 @@ std::int64_t largest_token(std::span<const std::uint8_t> bytes) {
   return largest;
 }
 
-// A token in its file, by TokenType.
+// How a token lies in its file, by TokenType.
 struct TokenForm {
   std::size_t width;  // bytes
   void (*widen)(const std::uint8_t* from, std::span<std::int64_t> out);
@@ -49,7 +49,7 @@ const TokenForm& form_of(TokenType type) {
   return kForms[static_cast<std::size_t>(type)];
 }
 
-// llm.c's header: 256 numbers of 32 bits, of which the first are these.
+// llm.c's header: 256 numbers of 32 bits, which begin with these.
 struct BinHeader {
   std::uint32_t magic, version, tokens;
 };
@@ -61,7 +61,7 @@ struct BinKind {
 constexpr BinKind kBinKinds[] = {
     {TokenType::Uint16, 20240520, 1}, {TokenType::Uint32, 20240801, 7}};
 
-// The tokens' bytes, without llm.c's header if there is one.
+// The bytes of the tokens, without llm.c's header if there is one.
 std::span<const std::uint8_t> without_header(
     const std::string& path, std::span<const std::uint8_t> bytes, TokenType type) {
   BinHeader header{};
@@ -96,7 +96,7 @@ struct Tokens::Part {
   std::string path;
   at::Tensor file;
   std::span<const std::uint8_t> bytes;
-  std::int64_t first = 0;  // number of its first token in the text
+  std::int64_t first = 0;  // index of its first token in the text
 };
 
 Tokens::Tokens(const std::vector<TextFile>& files, TokenType type, std::int64_t vocabulary)

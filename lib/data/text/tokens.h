@@ -1,5 +1,4 @@
-// A text as a sequence of tokens, which stay in their files until they are
-// read.
+// A text as a sequence of tokens, which stay in their files until they are read.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +15,22 @@ namespace abtrain::data {
 // Safe to use from several threads.
 class Tokens {
  public:
-  // Maps the files and concatenates their tokens. By `type`, a token is a byte or
-  // a little-endian integer of 16 or 32 bits; integers may follow a header of 1024
-  // bytes as llm.c writes it (nanoGPT writes none). Throws DamagedData, naming the
-  // file, if it is cut off or its header does not fit `type`; MissingInput or Io
-  // if it cannot be mapped.
+  // Maps the files and concatenates their tokens. By `type`, a token is a byte or a little-endian
+  // integer of 16 or 32 bits; a header of 1024 bytes as llm.c writes it may precede integers
+  // (nanoGPT writes none). Throws DamagedData, which names the file, if it is cut off or its header
+  // does not fit `type`; MissingInput or Io if it cannot be mapped.
   Tokens(const std::vector<TextFile>& files, TokenType type, std::int64_t vocabulary);
-  // Bytes in memory.
+  // Tokens are these bytes in memory.
   explicit Tokens(std::vector<std::uint8_t> bytes);
   ~Tokens();
 
   std::int64_t size() const {
     return size_;
   }
-  // Looks at all tokens once. Throws as read().
+  // Checks all tokens once. Throws as read() does.
   void check() const;
-  // Copies tokens first, first + 1, ... . Throws DamagedData, naming file and
-  // place, for a token that is not below the vocabulary.
+  // Copies tokens first, first + 1, ... . Throws DamagedData, which names the file and the place,
+  // for a token that is not below the vocabulary.
   void read(std::int64_t first, std::span<std::int64_t> out) const;
 
  private:

@@ -82,7 +82,7 @@ class Captured {
       if (std::uncaught_exceptions() == 0) {
         C10_CUDA_CHECK_WARN(cudaStreamSynchronize(stream()));
       }
-      // Not earlier: what the stream waits for may depend on another worker.
+      // Not locked earlier: the stream may have been waiting for another worker.
       const std::lock_guard lock(turn_);
       graph_.reset();
     });

@@ -204,8 +204,8 @@ FlatFactors AbTraining::merged_changes(comm::Purpose purpose, bool outer) {
   if (!groups_differ(context_.options, groups_)) {
     change = own_factors(own);
   } else {
-    // To the exchange, both are one factor of one role; where roles are swapped, the A-groups' is
-    // B.
+    // The exchange treats both factors as one factor of one role. With swapped roles, the A-groups'
+    // factor is B.
     const bool both = own_.size() == 2;
     const bool swapped = are_swapped();
     const std::int64_t a = both ? 0 : numel_of(swapped ? nn::Factor::B : nn::Factor::A);

@@ -1,5 +1,5 @@
-// AB-training: groups of workers each train one factor of every weight on their
-// own and synchronize now and then. Source: Coquelin et al., arXiv 2405.01067.
+// AB-training: each group of workers trains one factor of every weight on its own, and the groups
+// synchronize rarely. Source: Coquelin et al., arXiv 2405.01067.
 #pragma once
 
 #include <algorithm>
@@ -49,66 +49,67 @@ class AbTraining : public Method {
   bool trains(nn::Factor which) const {
     return std::ranges::count(own_, which) > 0;
   }
-  // Element count of all factors of that kind.
+  // Element count of all factors A, or of all factors B.
   std::int64_t numel_of(nn::Factor which) const;
-  // By how much the own factors have changed since the last switch.
+  // The change of the own factors since the last switch or averaging.
   at::Tensor own_change();
-  // What a flat buffer of the own factors holds of each kind; undefined: nothing.
+  // The parts A and B of a flat buffer of the own factors; undefined for a factor that is not
+  // trained.
   FlatFactors own_factors(const at::Tensor& flat) const;
-  // The dense part of a flat buffer like trained_.values(), the k-th in `flat`.
+  // The dense part of the k-th buffer in `flat`, each laid out like trained_.values().
   at::Tensor dense_part(const at::Tensor& flat, int k = 0);
   // All factors as they were at the last switch or averaging; views.
   FlatFactors start_factors();
-  // That of the values, then of each buffer of moments; views.
+  // The dense parts of the values and of each buffer of moments; views.
   std::vector<at::Tensor> dense_parts();
 
-  // The factors' changes that all workers take over: the mean ones over all
-  // groups, sent in the dtype of the outer state; or, with `outer`, those of the outer
-  // step, which is then taken, sent as the outer state says. A synchronization without
-  // `outer` ends the run: it also sends what earlier codes left out.
+  // The factor changes that all workers take over. Without `outer`: the mean changes over all
+  // groups, sent in the dtype of the outer state. With `outer`: sends as the outer state says,
+  // takes the outer step and returns its changes. A synchronization without `outer` ends the run,
+  // so it also sends what earlier codes left out.
   FlatFactors merged_changes(comm::Purpose purpose, bool outer);
   // Sets the products of the layers that are factored.
   void set_products(const FlatFactors& mean_change);
-  // Averages dense parameters, running statistics and the moments that the outer
-  // state names over the world, in a synchronization with what follows it. Changes
-  // are sent as codes where the outer state codes dense parameters.
+  // Averages dense parameters, running statistics and the moments that the outer state selects over
+  // the world. `after`: the event of the synchronization. Changes are sent as codes if the outer
+  // state codes dense parameters.
   void average_dense(Event after);
-  // Keeps what codes left out of the changes of parameters that are still
-  // dense, and drops the rest.
+  // Keeps the dense residual of parameters that are still dense, and drops the rest.
   void keep_dense_residual(const optim::ParameterBlock& old, std::int64_t old_own);
 
-  // Synchronizes an AB phase and sets the products, for enter_full() or
-  // decompose(). At the end of a run (Event::None) without an outer step: no later
-  // one would make up for its momentum or for codes.
+  // Synchronizes an AB phase and sets the products, for enter_full() or decompose(). At the end of
+  // a run (Event::None), takes no outer step and sends no codes: no later synchronization would
+  // make up for them.
   void synchronize(std::int64_t t, Event after);
   void enter_full();
   // Ends either phase.
   void decompose(std::int64_t t);
-  // The rank of a layer's first factors by a rule that needs no values; `rounds`: to its multiple.
+  // The rank of a layer's first factors by a rule that needs no singular values. `rounds`: round it
+  // to the rule's multiple.
   std::int64_t first_rank(const AbLayer& layer, bool rounds) const;
-  // Sets the first factors of adapters: those that the model came with, or a product of zero.
+  // Set the first factors of adapters: those that the model came with, or a product of zero.
   void take_factors();
   void draw_factors();
-  // Makes the layers' dense weights remainders of adapters, whose first factors layer.factors
-  // holds.
+  // Turns the layers' dense weights into the remainders of adapters; layer.factors holds the
+  // adapters' first factors.
   void freeze_remainders();
-  // Gives the layers these factors in place of a decomposition, in bases that stay.
+  // Makes the products the layers' factors, in the same bases, without a decomposition.
   void keep_products();
   // Synchronizes an AB phase that goes on in the same bases; moments stay with
   // their groups.
   void average_factors(std::int64_t t);
-  // Views of the present block.
+  // Views of the current block.
   AbLayer::Moments moments_of(const AbLayer& layer, nn::Factor which);
-  // Gives the trained factors what layer.moments holds, in their basis.
+  // Sets the moments of the trained factors to layer.moments, converted to their basis.
   void carry_moments(const AbLayer& layer);
   void build_blocks();
   void bind_reductions();
   void shape_weights(const std::vector<std::int64_t>& ranks);
   void load_role(std::span<state::State> old, const std::vector<nn::Factor>& role);
   void archive_starts(state::Archive& archive);
-  // The factors that this worker trains after so many steps.
+  // The factors that this worker trains after t steps.
   std::vector<nn::Factor> role_after(std::int64_t t) const;
-  // Whether groups train the other factor than at first.
+  // Whether groups now train the factor that they did not begin with.
   bool are_swapped() const;
   // Trains the other factor from now on.
   void swap_roles();
@@ -133,7 +134,7 @@ class AbTraining : public Method {
   bool decomposed_before_ = false;
 
   optim::ParameterBlock frozen_;  // the other factor, AB phase only
-  // The own factors come first in trained_: their elements, and how many they are.
+  // The own factors come first in trained_: their element count and their number.
   std::int64_t own_numel_ = 0, own_count_ = 0;
   // Flat values at the last switch or averaging: only their change is sent.
   at::Tensor own_start_;           // AB: own factors
@@ -142,8 +143,8 @@ class AbTraining : public Method {
 
   GradientReduction group_reduction_;  // of AB steps
 
-  // Roles that alternate: what the optimizer and the wire keep of the factor that other groups
-  // train now. Undefined: nothing yet.
+  // With alternating roles: the optimizer's and the wire's state of the factor that this worker
+  // does not train now. Undefined: none yet.
   struct Waiting {
     at::Tensor moments, steps, residual;
   };

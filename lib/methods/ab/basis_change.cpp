@@ -19,7 +19,7 @@ at::Tensor over_squares(const at::Tensor& x, const at::Tensor& squares) {
 
 // M, old_rank x new_rank (of each block).
 at::Tensor map_of_a(const AbLayer& layer) {
-  // In SyncMode::Full the merged B begins with the one that dA belongs to.
+  // In SyncMode::Full the merged B begins with the B that dA belongs to.
   const at::Tensor before = layer.product.b.narrow(-2, 0, layer.old_rank / layer.grid());
   const at::Tensor after = layer.factors.b;  // new_rank x n
   return over_squares(at::matmul(before, after.mT()), after.square().sum(-1).unsqueeze(-2));
@@ -27,7 +27,7 @@ at::Tensor map_of_a(const AbLayer& layer) {
 
 // C, new_rank x old_rank (of each block).
 at::Tensor map_of_b(const AbLayer& layer) {
-  // The merged A ends with the one that dB belongs to.
+  // The merged A ends with the A that dB belongs to.
   const std::int64_t old_rank = layer.old_rank / layer.grid();
   const at::Tensor before =
       layer.product.a.narrow(-1, layer.product.a.size(-1) - old_rank, old_rank);

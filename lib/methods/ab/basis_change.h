@@ -1,5 +1,5 @@
-// What a decomposition does to the factors of a layer, and how quantities that
-// belong to a factor follow it.
+// How a decomposition changes the basis of a layer's factors, and how quantities that belong to a
+// factor follow.
 //
 // With factors A, B before a decomposition and A', B' after it, M = B B'^+ and C
 // = A'^+ A:
@@ -9,10 +9,9 @@
 //     gA = G B^T, gB = A^T G for the gradient G of the weight, A ~ A' C and
 //     B ~ M B';
 //   a dense weight's gradient G becomes gA' = G B'^T, gB' = A'^T G.
-// For A' = U sqrt(S), B' = sqrt(S) V^T the pseudoinverses are transposes divided
-// by S. What a cut removes from the weight, it removes from these. A squared
-// gradient takes the squares of the same coefficients: its components count as
-// independent.
+// For A' = U sqrt(S), B' = sqrt(S) V^T the pseudoinverses are transposes divided by S. A cut
+// removes from these quantities what it removes from the weight. A squared gradient takes the
+// squares of the same coefficients: its components are treated as independent.
 #pragma once
 
 #include <ATen/core/Tensor.h>

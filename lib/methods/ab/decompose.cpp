@@ -71,8 +71,8 @@ class OwnLayers {
     });
   }
 
-  // The spectrum of each layer, float64; of a product as many values as its
-  // rank: all further ones are zero.
+  // The spectrum of each layer, float64; for a product, as many values as its rank, because all
+  // others are zero.
   std::vector<at::Tensor> spectra() const {
     std::vector<at::Tensor> tensors;
     for (std::size_t j = 0; j < layers_.size(); ++j) {
@@ -84,8 +84,8 @@ class OwnLayers {
     return tensors;
   }
 
-  // What this worker sends of the factors with the ranks of the layers' cuts.
-  // Frees the decompositions.
+  // The tensors that this worker sends for factors with the ranks of the layers' cuts. Frees the
+  // decompositions.
   std::vector<at::Tensor> take_factors() {
     std::vector<linalg::LowRankPair> pairs(layers_.size());
     for_each([&](std::size_t j) {
@@ -123,12 +123,11 @@ class OwnLayers {
   std::vector<double> costs_;
   int threads_;
   std::vector<at::Tensor> matrices_;                         // of dense weights
-  std::vector<std::optional<linalg::Decomposition>> dense_;  // of these
+  std::vector<std::optional<linalg::Decomposition>> dense_;  // of dense weights
   std::vector<linalg::ProductSvd> products_;                 // of all others
 };
 
-// Chooses the ranks of all layers, the same on every worker, and sets what
-// `cut` says of them.
+// Chooses the ranks of all layers, the same on every worker, and records them in `cut`.
 void choose_together(
     std::vector<AbLayer>& layers, const CutOptions& options, const Owned& owned,
     comm::Communicator& world, const OwnLayers& decompositions) {
@@ -152,8 +151,8 @@ void choose_together(
   }
 }
 
-// The two tensors that a layer's owner sent one after the other: factors of this
-// rank of an m x n matrix, in its grid.
+// Splits what a layer's owner sent into two tensors: factors of this rank of an m x n matrix, in
+// its grid.
 linalg::LowRankPair unpacked(
     const at::Tensor& sent, std::int64_t m, std::int64_t n, std::int64_t rank, std::int64_t grid) {
   const auto view = [&](std::int64_t offset, std::int64_t rows, std::int64_t columns) {

@@ -23,20 +23,18 @@ struct CutOptions {
   std::int64_t other_parameters = 0;  // never factored; for the budget rule
 };
 
-// The weights that AB-training factors, all but those that `keep_dense` and
-// `dense_share` leave dense, each with the grid that it is to have. Throws Error(Config) if there
-// are none, or if the requested rank is above min(m, n) of each.
+// The weights that AB-training factors, each with its grid set: all but those that `keep_dense` and
+// `dense_share` leave dense. Throws Error(Config) if there are none, or if the requested rank is
+// above min(m, n) of each.
 std::vector<nn::NamedWeight> factorable_weights(
     const nn::Model& model, const MethodOptions& options);
 
-// Decomposes all layers, at least one, as products or as dense weights (W = U S
-// V^T; A = U sqrt(S), B = sqrt(S) V^T; in a grid, each block by itself), to at
-// least their first ranks, and sets `factors` and what `cut` says of this cut.
-// Products are not formed: the owner of a layer sends its factors, or the two
-// transforms of its product, which all workers apply. One all-gather carries the
-// spectra, and one all factors. `add_seconds` is called with the time spent on
-// linear algebra. On a GPU all of it runs on a stream beside the training
-// stream.
+// Decomposes all layers (at least one), dense weights or products: W = U S V^T, A = U sqrt(S),
+// B = sqrt(S) V^T; in a grid, each block by itself. Sets `factors`, and the fields of `cut` for
+// this cut; rule `energy` keeps at least the first ranks. Products are not formed: the owner of a
+// layer sends its factors, or the two transforms of its product, which all workers apply. One
+// all-gather carries all spectra, and one carries all factors. `add_seconds` is called with the
+// time spent on linear algebra. On a GPU all of it runs on a stream beside the training stream.
 void decompose_layers(
     std::vector<AbLayer>& layers, const CutOptions& options, comm::Communicator& world,
     std::optional<device::SideStream>& stream, const std::function<void(double)>& add_seconds);

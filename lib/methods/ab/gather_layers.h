@@ -1,5 +1,5 @@
-// How the layers of a decomposition are divided among the workers, and how what
-// the owner of a layer computed is sent to all.
+// Divides the layers of a decomposition among the workers, and sends the results of each layer's
+// owner to all.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,21 +24,21 @@ struct LayerShape {
     return rank > 0 ? rank * (m + n) : m * n;
   }
 
-  // In a decomposition, its owner sends so many numbers as factors of rank r: r times rows() and
-  // columns(), those of a dense weight, or the transforms that turn A and B into new factors.
+  // In a decomposition, the layer's owner sends r * rows() and r * columns() numbers for factors of
+  // rank r: the factors of a dense weight, or the transforms that turn A and B into new factors.
   std::int64_t rows() const {
     return rank > 0 ? rank : m;
   }
   std::int64_t columns() const {
     return rank > 0 ? rank : n;
   }
-  // So many singular values.
+  // The number of singular values that the owner sends.
   std::int64_t values() const {
     return std::min(rows(), columns()) / grid;
   }
 };
 
-// Flops of its decomposition, by which layers are divided among the workers.
+// Flops of the layer's decomposition; layers are divided among the workers by this cost.
 double decomposition_cost(const LayerShape& shape);
 
 // The indices of the layers that each worker owns.
@@ -47,13 +47,12 @@ using Owned = std::vector<std::vector<std::size_t>>;
 // Divides layers among the workers: the indices of each worker's layers.
 Owned share_out(const std::vector<LayerShape>& shapes, int workers);
 
-// Element count of its factors of rank r on the wire.
+// Number of elements that the layer's owner sends for factors of this rank.
 std::int64_t factor_numbers(const LayerShape& shape, std::int64_t rank);
 
 using Counts = std::vector<std::int64_t>;
 
-// The flat pieces of all workers, one after another; worker r brings counts[r]
-// elements.
+// The flat pieces of all workers, one after another; worker r contributes counts[r] elements.
 at::Tensor gather_pieces(
     const at::Tensor& mine, const Counts& counts, comm::Communicator& world, comm::Purpose purpose);
 

@@ -1,4 +1,4 @@
-// What a run has to know of AB-training before it trains.
+// What a run must know about AB-training before it trains.
 #include <algorithm>
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// A layer that AB-training may factor, with what is known of it.
+// A layer that AB-training may factor, and its state.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,8 +16,7 @@
 namespace abtrain::methods {
 
 struct AbLayer {
-  // What the optimizer keeps of the tensor that is trained: the own factor or
-  // the dense weight.
+  // The optimizer's state of the trained tensor: the own factor or the dense weight.
   struct Moments {
     at::Tensor steps;
     std::vector<at::Tensor> values;  // one per buffer, stored as the tensor is
@@ -41,14 +40,14 @@ struct AbLayer {
   bool is_product() const {
     return product.a.defined();
   }
-  // Makes the weight dense if it is a product, which is then gone.
+  // Makes the weight dense if it is a product, and drops the product.
   void multiply_out() {
     if (is_product()) {
       weight().set_dense(weight().from_matrix(at::matmul(product.a, product.b)));
       product = {};
     }
   }
-  // The factor `which` of this rank in a flat buffer of factors, in the form of a
+  // The factor `which` of this rank at `offset` in a flat buffer of factors, in the form of a
   // LowRankPair; undefined if the buffer is.
   at::Tensor matrix_at(
       const at::Tensor& flat, std::int64_t offset, nn::Factor which, std::int64_t rank) const {
@@ -57,7 +56,7 @@ struct AbLayer {
                      which, nn::view_at(flat, offset, weight().stored_sizes(which, rank)))
                : at::Tensor();
   }
-  // The sizes of what its next factors are made from.
+  // The sizes of the product or dense weight that the next factors are made from.
   LayerShape shape() const {
     return {cut.m, cut.n, is_product() ? grid() * product.a.size(-1) : 0, grid()};
   }
@@ -68,15 +67,15 @@ struct AbLayer {
   // factors A B (the same bits on every worker), of rank 2 old_rank in
   // SyncMode::Full. Undefined: the weight is dense.
   linalg::LowRankPair product;
-  // During a decomposition: the rank before it, 0: dense; the new factors
-  // (undefined if the layer stays dense); and old moments.
+  // Only during a decomposition: the rank before it (0: dense), the new factors (undefined if the
+  // layer stays dense), and the old moments.
   std::int64_t old_rank = 0;
   linalg::LowRankPair factors;
   std::vector<Moments> moments;  // of each factor that this worker trains
 };
 
-// The element count of the factors `which` of all layers, each of the rank that
-// `rank` gives, a function or a member of the layer.
+// The element count of the factors `which` of all layers. `rank`: gives the rank of a layer; a
+// function or a member of AbLayer.
 template <class Rank>
 std::int64_t factor_numel(const std::vector<AbLayer>& layers, nn::Factor which, const Rank& rank) {
   std::int64_t numel = 0;

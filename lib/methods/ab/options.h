@@ -31,20 +31,21 @@ enum class Anchor { Warmup, Reference };
 // How the learning rate recovers after a switch (methods/ab/phase.h).
 enum class RampKind { None, Linear, Reference };
 
-// What becomes of a factor's moments in a decomposition.
+// What a decomposition does with a factor's moments.
 enum class FactorMoments { Zero, Carry };
 
-// What becomes of what a decomposition cuts from a weight: Drop leaves the factors' product, Freeze
-// keeps all else as a frozen remainder, so that the factors are an adapter (nn/weight.h).
+// What happens to the part that a decomposition cuts from a weight. Drop: it is lost, and the
+// weight is the factors' product. Freeze: it stays as a frozen remainder, and the factors are an
+// adapter (nn/weight.h).
 enum class Remainder { Drop, Freeze };
 
 // What an adapter begins with: the largest singular values of the weight (PiSSA, arXiv 2404.02948),
 // or a product of zero (LoRA, 2106.09685).
 enum class AdapterStart { Svd, Zero };
 
-// Which factors groups train in the course of a run: always the same, or, after each
-// synchronization, the others; with SyncMode::OnlyB, all groups train B and A in turn (RoLoRA,
-// arXiv 2409.02346).
+// Whether a group always trains the same factor, or swaps factors after each synchronization. With
+// SyncMode::OnlyB, Alternate means that all groups train B and A in turn (RoLoRA, arXiv
+// 2409.02346).
 enum class Roles { Fixed, Alternate };
 
 // How the dense (FULL) phases of AB-training average their gradients.
@@ -68,19 +69,18 @@ struct AbOptions {
   std::vector<std::string> only;                      // globs of what is factored; empty: all
   Remainder remainder = Remainder::Drop;
   AdapterStart start = AdapterStart::Svd;
-  double alpha = 0;  // of start zero: the product counts alpha / rank times; 0: once
+  double alpha = 0;  // start zero: factor alpha / rank on the product; 0: factor 1
   Roles roles = Roles::Fixed;
   double dense_share = 0;                             // of the parameters of the other layers
   linalg::RankRule rank;
   Duration anneal_steps;   // after the warm-up; 0: every cut is at rank.ratio
   double anneal_from = 2;  // the ratio of the first cut
-  // k of the grid of k x k blocks in which each layer is factored (nn/weight.h);
-  // none: auto.
+  // k: each layer is factored in a grid of k x k blocks (nn/weight.h); none: auto.
   std::optional<std::int64_t> blocks = 1;
   FullPhaseOptions full_phase;
 };
 
-// What method.blocks: auto stands for.
+// The value of method.blocks: auto.
 constexpr std::int64_t kAutoBlocks = 8;
 
 inline bool adapts(const AbOptions& options) {
@@ -97,7 +97,7 @@ inline bool has_one_role(const AbOptions& options) {
   return options.trains == Trains::Both || options.sync == SyncMode::OnlyB;
 }
 
-// The word that stands for it in a configuration.
+// Its name in a configuration.
 std::string name_of(SyncMode sync);
 
 void add_ab_fields(Fields& fields, MethodOptions& options);

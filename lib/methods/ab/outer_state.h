@@ -1,7 +1,6 @@
-// What the synchronizations of AB-training keep from one to the next: the
-// velocity of the outer step on both factors, and, where changes are sent as
-// codes, what was not sent of the changes of the own factors and of the dense
-// parameters.
+// The state that AB-training keeps from one synchronization to the next: the velocity of the outer
+// step on both factors and, where changes are sent as codes, the residuals: the unsent changes of
+// the own factors and of the dense parameters.
 //
 // The velocity and the unsent changes of a factor are valid in one basis only,
 // so each decomposition converts them to its new basis
@@ -27,7 +26,7 @@ class OuterState {
  public:
   explicit OuterState(const MethodOptions& options);
 
-  // dtype of what is sent without codes.
+  // The dtype of values that are sent without codes.
   at::ScalarType dtype() const {
     return dtype_;
   }
@@ -35,27 +34,25 @@ class OuterState {
   const std::optional<ops::WireFormat>& format() const {
     return format_;
   }
-  // Whether a synchronization with what follows it sends the changes of dense
-  // parameters as codes: where groups train both factors, or the same one of adapters, and the AB
-  // phase goes on.
+  // Whether a synchronization with this event sends the changes of dense parameters as codes. It
+  // does if the AB phase goes on and groups train both factors, or the same factor of adapters.
   bool codes_dense(Event after) const {
     return in_place_ && one_role_ && format_ &&
            (after == Event::AverageFactors || after == Event::SynchronizeAndDecompose);
   }
-  // Whether such a synchronization averages the moments of dense parameters of this kind.
-  // Those of MomentKind::Other, such as Muon's second buffer, hold nothing of matrices.
+  // Whether such a synchronization averages the moments of dense parameters of this kind. Moments
+  // of MomentKind::Other, such as Muon's second buffer, hold nothing for matrices.
   bool averages(optim::MomentKind kind, Event after) const {
     return after != Event::AverageFactors && after != Event::None &&
            !(in_place_ && after == Event::SynchronizeAndDecompose &&
              kind == optim::MomentKind::Other);
   }
-  // Sends `change`, and what earlier calls left in `residual`, one of those below, as codes
-  // of format(): exchange.mean_changes(). What these leave out is kept there.
+  // Sends `change` plus `residual` (one of the two below) as codes of format(), by
+  // exchange.mean_changes(). What the codes leave out is the new residual.
   FlatFactors send(
       at::Tensor& residual, at::Tensor change, FactorExchange& exchange, std::int64_t a,
       std::int64_t b, comm::Purpose purpose);
-  // Adds what was left out to a change that is about to be sent whole; nothing
-  // is left then.
+  // Adds the residual to a change that is about to be sent, and clears the residual.
   void settle(at::Tensor& residual, at::Tensor change);
   // Replaces the mean changes by those of the outer step.
   void step(FlatFactors& change);
@@ -64,8 +61,8 @@ class OuterState {
   void change_basis(const std::vector<nn::Factor>& own, const std::vector<AbLayer>& layers);
   void clear();
 
-  // What was not sent of the changes of the own factors and of the dense parameters, the same
-  // on all workers of a group; undefined: nothing.
+  // The unsent changes of the own factors and of the dense parameters, the same on all workers of a
+  // group; undefined: none.
   at::Tensor factor_residual, dense_residual;
 
   // Element counts: of the own factors, of the dense parameters, of all factors A and B.

@@ -27,7 +27,7 @@ Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps) {
   round.push_back(ab(plan.interval - plan.full_rank));
   std::vector<Stretch> opening = {full(plan.warmup)};
   const std::int64_t first = first_sync - plan.warmup;
-  // So many times an AB phase, of which the run's first may have another length.
+  // Adds an AB phase `times` times; the run's first AB phase may have another length.
   const auto add = [&](std::int64_t times, Event after) {
     if (opening.size() == 1 && times > 0) {
       opening.push_back(ab(first));

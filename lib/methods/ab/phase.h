@@ -6,9 +6,9 @@
 //   t == W                         decompose, AB
 //   t >  W, in AB,   u % S == 0    sync, FULL; with D == 0 decompose at once
 //   t >  W, in FULL, u % S == D    decompose, AB
-// Where groups train both factors and D == 0, only some syncs decompose: of those
-// up to the end of the annealing up to kAveragedCuts, evenly spread, the last one
-// among them. The others average the factors. So do the syncs of adapters, but for sync: full.
+// Where groups train both factors and D == 0, only some syncs decompose: at most kAveragedCuts of
+// the syncs up to the end of the annealing, evenly spread and including the last of them. All other
+// syncs average the factors, as do the syncs of adapters except with `sync: full`.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,14 @@ struct PhasePlan {
   std::int64_t full_rank = 0;
   bool reference_anchor = false;
   std::int64_t anneal = 0;  // steps after the warm-up
-  bool averages = false;    // factors are averaged where ranks stay as they are
+  bool averages = false;    // syncs that keep the ranks average factors
   bool cut_first = true;
 };
 
 Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps);
 
-// The plan in whole steps. An S or D that is given as a share of the run has at
-// least one step; such a D has at most S - 1. Throws Error(Config)
-// unless 1 <= S and 0 <= D < S.
+// The plan in whole steps. An S or D given as a share of the run is at least one step; such a D is
+// at most S - 1. Throws Error(Config) unless 1 <= S and 0 <= D < S.
 PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run);
 
 // The rank rule of a decomposition after t steps. With a share x = (t - W) /

@@ -26,7 +26,7 @@ nlohmann::ordered_json to_json(const std::vector<LayerRank>& cuts) {
   return list;
 }
 
-// `list`: a cut per layer, or none before the first decomposition.
+// `list`: one cut per layer, or empty before the first decomposition.
 void read_cuts(const nlohmann::ordered_json& list, std::vector<AbLayer>& layers) {
   bool ok = list.is_array();
   ABT_CHECK(
@@ -84,10 +84,10 @@ void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
   }
 }
 
-// The first factors of adapters, without which their remainders cannot be made again.
+// Archives the first factors of adapters, which are needed to rebuild their remainders.
 void AbTraining::archive_starts(state::Archive& archive) {
   const at::NoGradGuard no_grad;
-  // model.adapter brings other ones.
+  // With model.adapter, the first factors come from that adapter.
   const bool by_svd = context_.options.start == AdapterStart::Svd &&
                       (archive.is_loading() || factorable_.front().weight().start.a.defined());
   const std::vector<nn::Factor> both = {nn::Factor::A, nn::Factor::B};
@@ -198,8 +198,8 @@ void AbTraining::archive(state::Archive& archive) {
   }
 }
 
-// Loads the mean of the states of one role. What they had not sent of their changes is added to
-// the values, because nothing is coded here.
+// Loads the mean of the states of one role. Adds their unsent changes to the values, because
+// nothing is sent as codes here.
 void AbTraining::load_role(std::span<state::State> old, const std::vector<nn::Factor>& role) {
   own_ = role;
   load_mean(old, [this] {
@@ -208,11 +208,11 @@ void AbTraining::load_role(std::span<state::State> old, const std::vector<nn::Fa
   });
 }
 
-// Merges the groups as a synchronization would have done, but without an outer step.
+// Merges the groups as a synchronization would, but without an outer step.
 void AbTraining::merge_roles(std::span<state::State> of_a, std::span<state::State> of_b) {
   const std::vector<nn::Factor> own = own_;
   FlatFactors change;
-  std::vector<at::Tensor> dense, steps;  // of the other role: the mean, and step counts
+  std::vector<at::Tensor> dense, steps;  // the other role's mean and step counts
   const auto load = [&](nn::Factor role) {
     const std::span old = role == nn::Factor::A ? of_a : of_b;
     if (!old.empty()) {
@@ -230,7 +230,7 @@ void AbTraining::merge_roles(std::span<state::State> of_a, std::span<state::Stat
   // The block keeps the moments of the role that is loaded last.
   const bool has_own = load(own.front());
   if (!has_one_role(context_.options)) {
-    // If all workers of a role are lost, its factor is as it was.
+    // If all workers of a role are lost, its factor stays unchanged.
     for (const nn::Factor which : {nn::Factor::A, nn::Factor::B}) {
       at::Tensor& of_role = which == nn::Factor::A ? change.a : change.b;
       if (!of_role.defined()) {
@@ -263,11 +263,11 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   const at::NoGradGuard no_grad;
   own_ = role_after(t);
   const bool was_ab = text_of(old.front(), "ab.phase") == name_of(Phase::Ab);
-  // What the timeline has after t steps.
+  // The phase that the timeline has after t steps.
   const Timeline::Last last = timeline_.last_event(t);
   const bool is_ab = last.at >= 0 && last.event != Event::Synchronize;
-  // Where groups train both factors, the mean of these needs no new basis; but the ranks of a
-  // run that lowers them may be due.
+  // If groups train both factors, their mean needs no new basis. A run that lowers its ranks may be
+  // due for a cut, though.
   const bool in_place =
       was_ab && is_ab && own_.size() == 2 && context_.options.anneal_steps.value == 0;
   if (!was_ab) {

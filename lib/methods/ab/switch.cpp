@@ -23,7 +23,7 @@ namespace abtrain::methods {
 
 namespace {
 
-// The name in the trained block of a layer's factor, or of its dense weight.
+// The name of a layer's factor, or of its dense weight, in the trained block.
 std::string trained_name(const nn::NamedWeight& w, nn::Factor which) {
   if (!w.weight->is_factored()) {
     return w.name;
@@ -42,7 +42,7 @@ void AbTraining::average_dense(Event after) {
     at::Tensor& residual = outer_.dense_residual;
     std::vector<at::Tensor> whole;  // sent without codes
     if (outer_.codes_dense(after)) {
-      // To the exchange, they are factors of one role.
+      // The exchange treats them as factors of one role.
       mean = outer_.send(residual, mean, exchange_, 0, mean.numel(), comm::Purpose::Sync).b;
     } else {
       outer_.settle(residual, mean);

@@ -51,7 +51,7 @@ Range shard_of(const comm::Groups& groups, const PlaceInRole& place, std::int64_
   return part(slice_of(groups, place, n), place.group, place.groups);
 }
 
-// The bytes of its group's record that a worker sends.
+// The part of its group's record that a worker sends, in bytes.
 Range record_part(const comm::Groups& groups, int rank, std::int64_t record) {
   return part({0, record}, rank % groups.group_size, groups.group_size);
 }
@@ -156,7 +156,7 @@ FlatFactors FactorExchange::mean_changes(
   const Range own = record_part(groups_, world_.rank(), record.numel());
   const at::Tensor all = gather_pieces(own.of(record), counts, world_, purpose);
 
-  // The workers of a group follow one another, so its record is whole again.
+  // The workers of a group have consecutive ranks, so its record is whole again.
   FlatFactors result;
   std::int64_t offset = 0;
   for (int g = 0; g < groups_.count; ++g) {

@@ -1,4 +1,4 @@
-// Merges the factors that groups trained apart.
+// Merges the factors that groups trained separately.
 //
 // With dA = mean of A - A0 over the workers of the A-groups, and dB likewise:
 //   only-learned  W = (A0 + dA)(B0 + dB)
@@ -29,12 +29,12 @@ namespace abtrain::methods {
 // Throws ConflictError if the groups that the options ask for do not fit.
 comm::Groups make_groups(const MethodOptions& options, int workers);
 
-// Lets a group size that does not fit so many workers give way to auto, where
-// that fits them. Returns whether it did.
+// Replaces a group size that does not fit this number of workers by auto, if auto fits. Returns
+// whether it did.
 bool fit_group_size(MethodOptions& options, int workers);
 
-// Whether groups hold different parameters, which a synchronization averages:
-// not where there is one, which trains both factors.
+// Whether groups hold different parameters, which a synchronization averages. False for a single
+// group that trains both factors.
 inline bool groups_differ(const AbOptions& options, const comm::Groups& groups) {
   return options.trains == Trains::One || groups.count > 1;
 }
@@ -45,22 +45,21 @@ using FlatFactors = linalg::LowRankPair;
 // Sends factor changes between the workers of a partition.
 class FactorExchange {
  public:
-  // Collective over `world`, which it splits. `batches`: examples of each
-  // worker's batch, by which means are weighted; empty: all alike.
+  // Collective over `world`, which it splits. `batches`: each worker's batch size, its weight in
+  // means; empty: all alike.
   FactorExchange(
       comm::Communicator& world, const comm::Groups& groups,
       const std::vector<std::int64_t>& batches = {});
 
-  // `change`: by how much this worker's own factor has changed, flat. Returns
-  // the mean changes dA (length a) and dB (length b), the same bits on all
-  // workers; dA is undefined if there are no A-groups.
+  // `change`: the change of this worker's own factor, flat. Returns the mean changes dA (length a)
+  // and dB (length b), the same bits on all workers; dA is undefined if there are no A-groups.
   FlatFactors mean_changes(
       const at::Tensor& change, std::int64_t a, std::int64_t b, at::ScalarType wire,
       comm::Purpose purpose);
 
-  // The same with changes sent as codes: each worker sends its part of the
-  // record of its group's change, and everyone decodes all records. What the
-  // record does not hold stays in `change`, the same bits on the whole group.
+  // The same with changes sent as codes: each worker sends its part of the record of its group's
+  // change, and everyone decodes all records. What the record leaves out stays in `change`, the
+  // same bits on the whole group.
   FlatFactors mean_changes(
       const at::Tensor& change, std::int64_t a, std::int64_t b, const ops::WireFormat& format,
       comm::Purpose purpose);
@@ -76,14 +75,14 @@ class FactorExchange {
  private:
   comm::Communicator& world_;
   comm::Groups groups_;
-  std::vector<double> weights_;  // of each group among those of its role
-  // The workers of this role at this place in their group, one per group.
+  std::vector<double> weights_;  // of each group in the mean of its role
+  // The workers with this worker's role and position in their group, one per group.
   std::unique_ptr<comm::Communicator> peers_;
 };
 
-// One layer's merged weight as a product: rank r, or 2r in mode `full`.
-// `start`: the factors A0, B0 at the last decomposition. `change`: their mean
-// changes; in mode only-b that of the factor that nobody trained is undefined.
+// One layer's merged weight as a product: rank r, or 2r in mode `full`. `start`: the factors A0, B0
+// at the last decomposition. `change`: their mean changes; in mode only-b, the change of the factor
+// that nobody trained is undefined.
 linalg::LowRankPair merge_factors(
     SyncMode mode, const linalg::LowRankPair& start, const linalg::LowRankPair& change);
 

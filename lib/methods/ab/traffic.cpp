@@ -81,8 +81,8 @@ class Planner {
 
   // Bytes of the event that ends a stretch, after which the layers have the sizes of `next`.
   std::int64_t after(const Stretch& s, const Planner& next) const {
-    // After a synchronization that is followed at once by a decomposition;
-    // layers that were dense are decomposed as dense.
+    // For a decomposition right after a synchronization. Layers that were dense are decomposed as
+    // dense.
     const auto products = [&] {
       return gathered(setup_.options.sync == SyncMode::Full ? 2 : 1, next.sizes_);
     };
@@ -126,7 +126,7 @@ class Planner {
     const auto factors = [&](const auto& form) {
       return both_ ? sent(0, own_, form) : swapped_ ? sent(b_, a_, form) : sent(a_, b_, form);
     };
-    // Gradients stands for all kinds that are kept.
+    // MomentKind::Gradients stands for all kinds that are kept.
     const int moments =
         (outer.averages(optim::MomentKind::Gradients, after) ? sizes_.kept_moments : 0) +
         (outer.averages(optim::MomentKind::Other, after) ? sizes_.moments - sizes_.kept_moments
@@ -137,8 +137,8 @@ class Planner {
            (coded ? sent(0, dense_, *outer.format()) : 0) +
            all_reduce((coded ? moments : 1 + moments) * dense_, element);
   }
-  // Bytes that this worker sends of the layers that it decomposes, to the ranks of `next`.
-  // `factor`: of the products of factored layers, rank over the factors' rank; 0: all layers
+  // Bytes that this worker sends for the layers that it decomposes to the ranks of `next`.
+  // `factor`: rank of a factored layer's product, divided by the rank of its factors; 0: all layers
   // are dense.
   std::int64_t gathered(std::int64_t factor, const ModelSizes& next) const {
     if (factor == 0 && adapts(setup_.options) && setup_.options.start == AdapterStart::Zero) {
@@ -164,19 +164,19 @@ class Planner {
   const comm::Groups groups_;
   const compress::Member group_;
   const bool both_;
-  const bool swapped_;  // groups train the other factor than at first
+  const bool swapped_;  // groups train the factor that they did not begin with
   const bool trains_a_;
   const compress::ReducerOptions& full_options_;  // of dense steps
-  const compress::ExchangePlan full_;             // of gradients: dense
-  const compress::ExchangePlan inside_;           // and in the AB phase
+  const compress::ExchangePlan full_;             // of gradients in dense steps
+  const compress::ExchangePlan inside_;           // of gradients in AB steps
   std::int64_t a_ = 0;
   std::int64_t b_ = 0;
-  std::int64_t own_ = 0;  // of these, what the worker trains
+  std::int64_t own_ = 0;  // the part that the worker trains
   std::int64_t dense_;    // parameters that are dense in the AB phase
 };
 
-// Calls `body` with each occurrence of each stretch, in order: the step at which it begins, and the
-// stretch.
+// Calls `body` for each occurrence of each stretch, in order, with the step at which it begins and
+// the stretch.
 void for_occurrences(
     const Timeline& timeline, const std::function<void(std::int64_t, const Stretch&)>& body) {
   std::vector<std::pair<std::int64_t, const Stretch*>> occurrences;
@@ -191,8 +191,8 @@ void for_occurrences(
   }
 }
 
-// The bytes of a run whose ranks change from one decomposition to the next, until they are
-// those of `last`.
+// The bytes of a run in which the ranks change with each decomposition, until they reach those of
+// `last`.
 std::int64_t annealed_total(
     const MethodOptions& options, const PhasePlan& phases, const Timeline& timeline,
     const Planner& last, const std::function<Planner(double ratio)>& at_ratio) {
@@ -212,7 +212,7 @@ std::int64_t annealed_total(
   return total;
 }
 
-// The bytes of a run whose groups train the other factor after each synchronization.
+// The bytes of a run in which groups swap factors after each synchronization.
 std::int64_t alternating_total(
     const Timeline& timeline, const Planner& first_roles, const Planner& swapped_roles) {
   std::int64_t total = 0;

@@ -10,8 +10,8 @@ namespace abtrain::methods {
 
 namespace {
 
-// Where `count` parts of these sizes begin: no part is empty, and the largest
-// is as small as possible.
+// The indices at which `count` parts begin: no part is empty, and the largest is as small as
+// possible.
 std::vector<std::size_t> balanced_cut(const std::vector<std::int64_t>& sizes, std::size_t count) {
   const std::size_t n = sizes.size();
   std::vector<std::int64_t> sum(n + 1);
@@ -50,7 +50,7 @@ std::vector<Fragment> cut_fragments(
   ABT_CHECK(
       count == 1 || count <= layers, Config,
       "method.fragments: expected at most the {} layers of the model, got {}", layers, count);
-  // What comes before the first weight belongs to its layer.
+  // Parameters before the first weight belong to its layer.
   const auto layer_of = [&](const compress::Slot& slot) {
     const auto next = std::ranges::upper_bound(weights, slot.position);
     return static_cast<std::size_t>(std::max<std::ptrdiff_t>(next - weights.begin() - 1, 0));

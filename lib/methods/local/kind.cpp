@@ -1,4 +1,4 @@
-// What a run has to know of methods with local steps before it trains.
+// What a run must know about methods with local steps before it trains.
 #include <algorithm>
 #include <cmath>
 
@@ -59,12 +59,12 @@ TrafficPlan local_traffic(
   TrafficPlan result{
       .full_step = gradients.usual_bytes(),
       .sync = buffers,
-      // With the average at the end of the run.
+      // Includes the average at the end of the run.
       .total = gradients.bytes_between(0, plan.warmup) +
                (beside ? beside(0, plan.warmup, sizes.parameters, world) : 0) +
                world.all_reduce(sizes.parameters, wire).bytes + buffers};
 
-  // What is averaged with the last fragment of a round.
+  // The values averaged with the last fragment of a round.
   if (plan.with_moments) {
     const auto each = static_cast<std::int64_t>(c10::elementSize(moment_wire(type)));
     result.sync += world.all_reduce(sizes.moments * sizes.parameters, each).bytes;

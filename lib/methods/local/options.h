@@ -12,7 +12,7 @@ struct LocalOptions {
   Averaged average = Averaged::Params;  // local-sgd
   std::int64_t fragments = 1;           // diloco
   std::int64_t delay = 0;               // diloco, in steps
-  // diloco: share of the synchronized fragment in what a worker goes on with.
+  // diloco: weight of the synchronized fragment in the parameters that a worker continues with.
   double mixing = 1;
 };
 

@@ -1,12 +1,11 @@
 // When methods with local steps synchronize, computed from the configuration
 // alone: the timetable of `local-sgd` and `diloco`.
 //
-// After W data-parallel steps, every worker trains alone. Of F fragments,
-// fragment f begins its synchronization after W + s steps, s = (f + 1) H / F,
-// and again every H steps; its result is applied D steps later. So a round ends
-// with the last fragment at s = H, 2 H, ..., and with D < H / F one fragment is
-// under way at a time. A synchronization that could not be applied before the
-// last step does not begin: the end of the run has an average of its own.
+// After W data-parallel steps, every worker trains alone. There are F fragments: fragment f begins
+// its synchronization after W + s steps, s = (f + 1) H / F, and again every H steps; its result is
+// applied D steps later. So a round ends with the last fragment at s = H, 2 H, ...; with D < H / F,
+// at most one fragment is in flight. A synchronization that could not be applied before the last
+// step does not begin: the end of the run has an average of its own.
 #pragma once
 
 #include <cstdint>

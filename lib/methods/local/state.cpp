@@ -52,7 +52,7 @@ void LocalTraining::archive(state::Archive& archive) {
   if (archive.is_loading()) {
     flight_ = Flight{fragment, begun, /*settled=*/true};
     if (plan_.ends_round(fragment) && !context_.model.buffers().empty()) {
-      flight_->statistics = flattened(statistics_of(context_.model));  // the sizes
+      flight_->statistics = flattened(statistics_of(context_.model));  // sets the sizes
     }
   }
   at::Tensor mean = scratch_.narrow(0, 0, fragments_[static_cast<std::size_t>(fragment)].numel);

@@ -1,17 +1,14 @@
-// Training with local steps: after a data-parallel warm-up every worker trains
-// alone, and now and then all of them synchronize. `local-sgd` averages the
-// parameters (Stich 2019, arXiv 1805.09767; the warm-up is Lin et al. 2020,
-// arXiv 1808.07217); `diloco` uses that average as an outer gradient (Douillard
-// et al. 2023, arXiv 2311.08105), optionally in fragments that are sent while
+// Training with local steps: after a data-parallel warm-up every worker trains alone, and all
+// workers synchronize rarely. `local-sgd` averages the parameters (Stich 2019, arXiv 1805.09767;
+// the warm-up is Lin et al. 2020, arXiv 1808.07217); `diloco` uses that average as an outer
+// gradient (Douillard et al. 2023, arXiv 2311.08105), optionally in fragments that are sent while
 // training goes on (Douillard et al. 2025, arXiv 2501.18512).
 //
-// Both keep x, the parameters that all workers had after the last
-// synchronization. A fragment's change since then goes through an exchange of
-// its own: it is averaged by method.outer.wire, which is the run's reducer by
-// default, with residuals of its own. A
-// synchronization after t steps counts as the reducer's step t. The end of the
-// run averages the workers' parameters plainly, without an outer step: no later
-// step would make up for its momentum.
+// Both keep x, the parameters that all workers had after the last synchronization. Each fragment
+// has an exchange of its own, with its own residuals, which averages the fragment's change since
+// then by method.outer.wire (by default the run's reducer). A synchronization after t steps counts
+// as the reducer's step t. The end of the run averages the workers' parameters plainly, without an
+// outer step: no later step would make up for its momentum.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +34,7 @@ class LocalTraining : public Method {
   // Uses the mean of the workers' parameters, in fp32.
   void merge_into(nn::Model& target) override;
   void settle() override;
-  // What is under way between workers must arrive before the last step.
+  // A fragment in flight must arrive before the last step.
   std::int64_t fewest_steps(std::int64_t t) const override {
     return flight_ ? std::max(t, flight_->begun + plan_.delay + 1) : t;
   }
@@ -48,8 +45,7 @@ class LocalTraining : public Method {
   void regroup(std::vector<state::State>& old, std::int64_t t) override;
   Stage now() override;
   compress::Costs costs() override;
-  // After the warm-up: only right after a synchronization of whole models that
-  // leaves them equal.
+  // After the warm-up, true only right after a synchronization that makes whole models equal.
   bool replicas_agree(std::int64_t t) const override {
     return !local_ || agreed_at_ == t;
   }
@@ -72,8 +68,8 @@ class LocalTraining : public Method {
   };
 
   void begin_local(std::int64_t t);
-  // Rebuilds, from local_ and the block, the fragments, their exchanges
-  // (without residuals) and the scratch.
+  // Rebuilds the fragments, their exchanges (without residuals) and scratch_ from local_ and the
+  // block.
   void bind();
   void begin_fragment(std::int64_t fragment, std::int64_t t);
   void apply_fragment(std::int64_t t);

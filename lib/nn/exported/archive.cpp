@@ -19,13 +19,13 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr at::ScalarType kNone = at::ScalarType::Undefined;
-// In the order of the schema's numbers.
+// Indexed by the schema's type numbers.
 constexpr at::ScalarType kTypes[] = {kNone,     at::kByte, at::kChar,  at::kShort,   at::kInt,
                                      at::kLong, at::kHalf, at::kFloat, at::kDouble,  kNone,
                                      kNone,     kNone,     at::kBool,  at::kBFloat16};
 constexpr std::int64_t kFirstComplex = 9, kLastComplex = 11;
 
-// How often a tensor's bytes may be used, on average over the file: honest ones share few.
+// How many copies a tensor's bytes may have, on average over the file: honest files share few.
 constexpr double kMaxCopies = 16;
 
 std::vector<std::int64_t> whole_numbers(const ordered_json& list, const ExportArchive& archive) {
@@ -40,8 +40,8 @@ T number_at(const InputFile& file, std::uint64_t offset) {
   return number;
 }
 
-// The CRC that the file gives for the record at this place: in the record's header or, if a bit in
-// that says so, behind its bytes (APPNOTE.TXT of PKWARE, 4.3.7 and 4.3.9).
+// The CRC that the file gives for this record: in the record's header or, if a flag bit there says
+// so, after its bytes (APPNOTE.TXT of PKWARE, 4.3.7 and 4.3.9).
 std::uint32_t stored_crc(const InputFile& file, std::uint64_t header, std::uint64_t end) {
   constexpr std::uint32_t kDescriptor = 0x08074B50;
   if ((number_at<std::uint16_t>(file, header + 6) & 8) == 0) {
@@ -180,7 +180,7 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
         formatted("tensor '{}' does not fit its bytes", name));
     entries_.emplace(name, entry);
     std::vector<std::string>& names = names_[entry];
-    // Tensors may share a record, of which each then has a copy here.
+    // Tensors may share a record; each of them then has a copy of it here.
     tensor_bytes_ += names.empty() ? numel * static_cast<double>(c10::elementSize(entry.type)) : 0;
     check(
         tensor_bytes_ <= kMaxCopies * static_cast<double>(bytes_->size()),

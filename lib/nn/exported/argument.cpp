@@ -25,7 +25,7 @@ double number_of(const ordered_json& value) {
   return value.get<double>();
 }
 
-// A number of kind as_float or as_bool; any other kind is an integer.
+// Reads a number of kind as_float or as_bool; any other kind is an integer.
 c10::IValue scalar_of(
     const std::string& kind, const ordered_json& what, const ExportArchive& archive) {
   if (kind == "as_float") {
@@ -34,7 +34,7 @@ c10::IValue scalar_of(
   return kind == "as_bool" ? c10::IValue(what.get<bool>()) : c10::IValue(archive.whole(what));
 }
 
-// An argument without its name.
+// Reads an argument without its name.
 GraphArgument read_value(
     const Tagged& given, const ValueByName& value, const ExportArchive& archive) {
   static const std::set<std::string> kLists = {

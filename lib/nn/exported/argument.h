@@ -1,4 +1,4 @@
-// What a node of an exported graph gives to its operator.
+// The arguments that a node of an exported graph passes to its operator.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -17,10 +17,10 @@ namespace abtrain::nn {
 // Values are numbered; -1 is none.
 using ValueId = int;
 
-// What a node's operator is given: a constant, a value, or a list of both.
+// An argument of a node's operator: a constant, a value, or a list of both.
 struct GraphArgument {
   std::string name;
-  c10::IValue constant = {};  // of a list: of all its items
+  c10::IValue constant = {};  // for a list: all of its items
   bool is_device = false;     // the device that the model is on
   bool is_list = false;
   std::vector<ValueId> values = {};  // in a list, -1 where an item is a constant
@@ -32,7 +32,7 @@ struct GraphArgument {
   }
 };
 
-// The one member of a union of the schema, {"as_int": 3}.
+// The only member of one of the schema's unions, such as {"as_int": 3}.
 struct Tagged {
   std::string kind;
   const nlohmann::ordered_json& what;
@@ -41,20 +41,18 @@ Tagged tagged(const nlohmann::ordered_json& json);
 
 // Throws Error(DamagedData) for an unknown name.
 using ValueByName = std::function<ValueId(const std::string& name)>;
-// Throws Error(DamagedData) for a kind that the schema lacks.
+// Throws Error(DamagedData) for a kind that is not in the schema.
 GraphArgument read_argument(
     const std::string& name, const nlohmann::ordered_json& json, const ValueByName& value,
     const ExportArchive& archive);
 
-// If `value` is a number, returns the 0-D tensor that PyTorch would make of it for
-// an operator that expects a tensor: fp64, int64 or bool, and weak in type
-// promotion. Returns any other value unchanged.
+// If `value` is a number, returns the 0-D tensor that PyTorch would make of it for an operator that
+// expects a tensor: fp64, int64 or bool, weak in type promotion. Returns any other value unchanged.
 c10::IValue tensor_or_none(const c10::IValue& value);
 
-// Converts a constant to the type `wanted` of an operator's schema: a number to a
-// tensor, to a float, or to a list of `count` copies of it; a list of integers to
-// one of floats. Returns all other constants unchanged. `count`: the length, if
-// the schema has a list of a fixed length.
+// Converts a constant to the type `wanted` by an operator's schema: a number to a tensor, to a
+// float, or to a list of `count` copies; a list of integers to a list of floats. Returns all other
+// constants unchanged. `count`: the length, if the schema has a list of fixed length.
 c10::IValue fitted(const c10::IValue& value, const c10::TypePtr& wanted, std::optional<int> count);
 
 }  // namespace abtrain::nn

@@ -17,7 +17,7 @@ std::optional<bool> flag_of(const GraphNode& node, const char* name) {
 }
 
 // True if the node is a norm that normalizes by the batch and updates its running statistics; false
-// if it normalizes by its running statistics; nullopt if it is no norm that has them.
+// if it normalizes by its running statistics; nullopt if it is not a norm with running statistics.
 std::optional<bool> norm_trains(const GraphNode& node) {
   const GraphArgument* const mean = node.find("running_mean");
   if (mean == nullptr || !mean->value()) {
@@ -26,8 +26,8 @@ std::optional<bool> norm_trains(const GraphNode& node) {
   return flag_of(node, node.find("training") != nullptr ? "training" : "use_input_stats");
 }
 
-// True if the node is dropout with a rate above 0 that drops something in training; false if it is
-// switched off; nullopt if it is no dropout.
+// True if the node is dropout with a rate above 0 that is active in training; false if it is
+// switched off; nullopt if it is not dropout.
 std::optional<bool> drops(const GraphNode& node) {
   if (node.target == "aten::bernoulli_" || rate_of(node, "dropout_p") > 0) {
     return true;

@@ -1,5 +1,5 @@
-// Recognizes a model that was exported in evaluation mode, after eval(). Its norms never update
-// their running statistics, and its dropout drops nothing, even in training.
+// Recognizes a model that was exported in evaluation mode, after eval(). Even in training, its
+// norms never update their running statistics and its dropout drops nothing.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace abtrain::nn {
 
-// If so, names the operators that would do something else in training mode. Empty if there are
-// none, and if another operator is in training mode: then the user has chosen what is frozen.
+// If the model is one, names the operators that would behave differently in training mode. Empty if
+// there are none, or if another operator is in training mode: then the user has chosen what is
+// frozen.
 std::string why_untrainable(const ExportedGraph& graph);
 
 }  // namespace abtrain::nn

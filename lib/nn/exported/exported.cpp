@@ -1,8 +1,8 @@
-// A user's own model, as torch.export.save() writes it: `model.name: exported`.
+// A user's own model, as written by torch.export.save(): `model.name: exported`.
 //
-// The graph runs operator by operator through PyTorch's dispatcher, which records the gradients.
-// A parameter that only linear maps and convolutions use as their weight is a Weight: it may be
-// factored, and its products are those of our own layers (nn/linear.h).
+// The graph runs operator by operator through PyTorch's dispatcher, which records the gradients. A
+// parameter that is only used as the weight of linear maps and convolutions becomes a Weight: it
+// may be factored, and its products are computed as in our own layers (nn/linear.h).
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
@@ -33,7 +33,7 @@ namespace {
 
 class Exported : public Layer {
  public:
-  // `sizes`: of an example; empty if batches have the shape that the graph takes.
+  // `sizes`: the sizes of an example; empty if batches already have the shape that the graph takes.
   Exported(const std::string& path, std::vector<std::int64_t> sizes)
       : path_(path), sizes_(std::move(sizes)) {
     form_.library = "the exported model";
@@ -65,8 +65,8 @@ class Exported : public Layer {
         path_, shown(graph_.input_meta.sizes), shown(found));
     const c10::impl::ForceDispatchKeyGuard restores_autocast;
     if (pass.precision.type != at::kFloat) {
-      // On the CPU all but the weights' products compute in fp32, as in our own models: a
-      // convolution's bf16 result is cast where it meets fp32 in a matrix product.
+      // On the CPU, everything except the weights' products is computed in fp32, as in our own
+      // models. The bf16 result of a convolution is cast where it meets fp32 in a matrix product.
       const at::DeviceType device = input.device().type();
       at::autocast::set_autocast_enabled(device, true);
       at::autocast::set_autocast_dtype(device, input.is_cuda() ? pass.precision.type : at::kFloat);
@@ -112,7 +112,7 @@ class Exported : public Layer {
         throw;
       } catch (const std::out_of_range&) {
         fail(placed.node, "it has other arguments or results than expected");
-      } catch (const std::exception& error) {  // a number that its type cannot hold
+      } catch (const std::exception& error) {  // such as a number too large for its type
         fail(placed.node, error.what());
       }
       for (const ValueId id : placed.releases) {
@@ -122,7 +122,7 @@ class Exported : public Layer {
     return checked(values[static_cast<std::size_t>(graph_.output)], input);
   }
 
-  // The sizes that the data set needs of the result; nullopt: that of the batch.
+  // Sets the sizes of the result that the data set needs; nullopt stands for the batch size.
   void expect_result(GraphSizes sizes) {
     result_sizes_ = std::move(sizes);
   }
@@ -185,7 +185,7 @@ class Exported : public Layer {
     GraphTensor::Kind kind;
     ValueId value;
     std::optional<Weight> weight = {};
-    at::Tensor tensor = {};  // of what is no weight
+    at::Tensor tensor = {};  // undefined for a weight
     bool decays = false;
     bool is_trained() const {
       return weight || kind == GraphTensor::Kind::Parameter;
@@ -198,14 +198,14 @@ class Exported : public Layer {
     std::vector<ValueId> releases = {};  // values that nothing reads after this step
   };
 
-  // The file's own word for the shape of the result, output_meta, may be wrong.
+  // Checks the actual result, because the shape that the file declares, output_meta, may be wrong.
   at::Tensor checked(const c10::IValue& value, const at::Tensor& input) const {
     const at::Tensor result = value.isTensor() ? value.toTensor() : at::Tensor();
     GraphSizes wanted = result_sizes_;
     if (!wanted.empty()) {
       wanted[0] = input.size(0);
     }
-    if (wanted.size() == 3) {  // a label for each token, of which an input may have fewer
+    if (wanted.size() == 3) {  // one label per token; inputs may have fewer tokens
       wanted[1] = input.size(1);
     }
     const bool is_dense = result.defined() && result.layout() == at::kStrided;
@@ -225,7 +225,8 @@ class Exported : public Layer {
     return result;
   }
 
-  // How values are used as weights, if in one form and in no other way.
+  // For each value, its use as a weight; nullopt if it has different uses or is used in any other
+  // way.
   std::map<ValueId, std::optional<WeightUse>> weight_forms() const {
     std::map<ValueId, std::optional<WeightUse>> forms;
     for (const Placed& placed : steps_) {
@@ -285,7 +286,7 @@ class Exported : public Layer {
       for (std::size_t i = 1; i < tensor.names.size(); ++i) {
         form_.copies.emplace_back(tensor.names[i], tensor.name());
       }
-      // batch norm's num_batches_tracked is not read, and load_state_dict() fills it in.
+      // num_batches_tracked of batch norm is not read, and load_state_dict() fills it in.
       if (tensor.kind == GraphTensor::Kind::Buffer && tensor.persistent &&
           !statistics.contains(tensor.value) && !tensor.name().ends_with("num_batches_tracked")) {
         form_.constants.push_back({tensor.name(), archive.read(tensor.name())});
@@ -325,7 +326,7 @@ class Exported : public Layer {
   }
 
   void make_steps() {
-    // What is written later must stay a view.
+    // A value that is written later must stay a view.
     const std::map<ValueId, ValueId> roots = view_roots(graph_.nodes);
     const std::map<ValueId, std::size_t> last_written = last_writes(graph_.nodes, roots);
     std::map<ValueId, std::size_t> last_use;
@@ -365,8 +366,8 @@ class Exported : public Layer {
   std::vector<std::int64_t> sizes_;
   ExportedGraph graph_;
   GraphSizes result_sizes_;
-  std::optional<at::Device> device_;  // of the last pass
-  double memory_ = 0;                 // of that, in bytes
+  std::optional<at::Device> device_;  // device of the last pass
+  double memory_ = 0;                 // that device's memory in bytes
   std::deque<Own> own_;  // in the order of the state dict; addresses stay
   FileForm form_;
   std::vector<Placed> steps_;
@@ -378,7 +379,7 @@ Architecture exported(const ModelOptions& options, const data::ExampleShape& sha
   ABT_CHECK(
       options.file, Config,
       "model.file: expected the .pt2 file of the model, as abtrain.save_model() writes it");
-  const bool is_text = shape.context > 0;  // which may have fewer tokens than the data set's rows
+  const bool is_text = shape.context > 0;  // texts may have fewer tokens than the data set's rows
   auto layers = std::make_unique<Exported>(
       *options.file, is_text ? std::vector<std::int64_t>() : shape.sizes);
   layers->expect_result(check_shape(*options.file, layers->graph(), shape));

@@ -1,4 +1,4 @@
-// Which values of an exported graph share memory, which have gradients, and which anybody needs.
+// Which values of an exported graph share memory, which have gradients, and which are needed.
 #pragma once
 
 #include <map>
@@ -10,23 +10,23 @@
 
 namespace abtrain::nn {
 
-// For each value that is a view: the value whose memory it shares, which is no view itself.
+// For each value that is a view, the value whose memory it shares, which is not a view itself.
 std::map<ValueId, ValueId> view_roots(const std::vector<GraphNode>& nodes);
-// That value; `id` itself if it is no view.
+// The value whose memory `id` shares; `id` itself if it is not a view.
 ValueId root_of(const std::map<ValueId, ValueId>& roots, ValueId id);
 
-// For each value that a node writes in place, by itself or through a view (`roots`, as above): the
-// index of the last such node.
+// For each value that is written in place, directly or through a view (`roots`, as above): the
+// index of the last node that writes it.
 std::map<ValueId, std::size_t> last_writes(
     const std::vector<GraphNode>& nodes, const std::map<ValueId, ValueId>& roots);
 
-// The values that the result's gradient may reach: not those that are only read behind detach() or
-// within no_grad().
+// The values that the result's gradient may reach; excludes values that are only read behind
+// detach() or within no_grad().
 std::set<ValueId> values_with_gradients(const ExportedGraph& graph);
 
 // Removes the nodes that nothing needs: sizes for the exporter's checks, and counters such as batch
 // norm's num_batches_tracked. Throws Error(Config) for an operator that changes another tensor of
-// the model in place. `path`: of the file, for the message.
+// the model in place. `path`: the file, for the message.
 void drop_unused(ExportedGraph& graph, const std::string& path);
 
 }  // namespace abtrain::nn

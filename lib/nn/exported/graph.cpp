@@ -16,10 +16,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::int64_t kMaxNodes = 200'000;  // some 100 times as many as a large network has
+constexpr std::int64_t kMaxNodes = 200'000;  // about 100 times as many as a large network has
 
-// Whether a number that stands for a type, a layout or a memory format is one that the program
-// knows: PyTorch looks it up in tables.
+// Whether a number for a type, a layout or a memory format is one that this program knows: PyTorch
+// uses it as an index into tables.
 bool names_a_type(const c10::IValue& value, const c10::Type& type) {
   if (type.kind() == c10::TypeKind::OptionalType) {
     return value.isNone() ||
@@ -38,13 +38,13 @@ bool names_a_type(const c10::IValue& value, const c10::Type& type) {
   }
 }
 
-// Checks of the exporter, which hold for the example that it was given.
+// Whether the operator is one of the exporter's checks, which hold for its example input.
 bool is_assertion(std::string_view name) {
   return name.starts_with("_assert") || name.starts_with("sym_constrain") ||
          name == "_check_is_size";
 }
 
-// The last call of the user's own source, and the layer.
+// The last call in the user's own source, and the layer.
 std::string place_of(const ordered_json& node) {
   const auto metadata = node.find("metadata");
   if (metadata == node.end()) {
@@ -65,7 +65,7 @@ std::string place_of(const ordered_json& node) {
     const std::size_t end = line.find("\", line ");
     if (file == std::string::npos || end == std::string::npos ||
         line.find("/torch/nn/") != std::string::npos ||
-        line.find("File \"<eval_with_key>") != std::string::npos) {  // of generated code
+        line.find("File \"<eval_with_key>") != std::string::npos) {  // a line of generated code
       continue;
     }
     const std::string path = line.substr(file + 6, end - file - 6);
@@ -80,7 +80,7 @@ std::string place_of(const ordered_json& node) {
   return printable(place);
 }
 
-// The names of the values that an argument or a result consists of; "": none.
+// The names of the values in an argument or a result; "" for none.
 std::vector<std::string> value_names(const ordered_json& union_of_values) {
   const auto [kind, what] = tagged(union_of_values);
   std::vector<std::string> names;
@@ -208,7 +208,7 @@ class GraphReader {
     }
     return result;
   }
-  // The value that a size had when the model was exported; 1 if the file does not say.
+  // The value that a size had at export; 1 if the file does not say.
   double hint_of(const ordered_json& size) const {
     const ordered_json::json_pointer place("/as_expr/hint/as_int");
     return size.contains(place) ? std::max(1.0, static_cast<double>(archive_.whole(size.at(place))))
@@ -245,7 +245,7 @@ class GraphReader {
     constexpr std::string_view kAten = "torch.ops.aten.";
     const auto begins = [&](std::string_view with) { return node.target.starts_with(with); };
     const bool is_aten = begins(kAten);
-    // Before the arguments, which may be graphs.
+    // Handled before the arguments, because those may be graphs.
     constexpr std::string_view kHigher = "torch.ops.higher_order.";
     const std::string branch = begins(kHigher) ? node.target.substr(kHigher.size()) : "";
     if (branch == "cond" || branch == "while_loop" || branch == "scan") {
@@ -349,7 +349,7 @@ class GraphReader {
     }
   }
 
-  // The body of `with torch.no_grad()` or `with torch.autocast(...)`.
+  // Reads the body of `with torch.no_grad()` or `with torch.autocast(...)`.
   void read_wrapped(const ordered_json& json, Modes modes) {
     const ordered_json& inputs = json.at("inputs");
     std::size_t place = 0;

@@ -1,4 +1,4 @@
-// The graph of an exported model: its operators, in order, and the values that they pass on.
+// The graph of an exported model: its operators, in order, and the values that they exchange.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -15,11 +15,12 @@ namespace abtrain::nn {
 
 struct GraphNode {
   std::string target;                     // "aten::conv2d", "_operator.mul"
-  std::optional<c10::OperatorHandle> op;  // of aten
-  // In the order of the operator's schema, with its defaults; without a schema, as in the file.
+  std::optional<c10::OperatorHandle> op;  // aten operators only
+  // In the order of the operator's schema, with defaults filled in; without a schema, as in the
+  // file.
   std::vector<GraphArgument> arguments;
-  std::vector<ValueId> outputs;  // of an operator that returns a list: its items
-  // What blocks such as `with torch.no_grad()` or `with torch.autocast(...)` around it set.
+  std::vector<ValueId> outputs;  // one per item if the operator returns a list
+  // Modes set by surrounding blocks such as `with torch.no_grad()` or `with torch.autocast(...)`.
   struct Modes {
     bool records_gradients = true;
     bool autocasts = true;
@@ -32,10 +33,10 @@ struct GraphNode {
   bool writes(std::size_t argument) const;
 };
 
-// A tensor that the graph has by itself.
+// A tensor that belongs to the graph.
 struct GraphTensor {
   enum class Kind { Parameter, Buffer, Constant };
-  std::vector<std::string> names;  // in the state dict; of tied parameters several
+  std::vector<std::string> names;  // in the state dict; several if tied
   Kind kind;
   ValueId value;
   bool persistent = true;
@@ -45,13 +46,13 @@ struct GraphTensor {
   }
 };
 
-// The size of a value in one dimension; nullopt: it depends on the batch.
+// The sizes of a value, by dimension; nullopt: depends on the batch.
 using GraphSizes = std::vector<std::optional<std::int64_t>>;
 struct GraphMeta {
   at::ScalarType type = at::ScalarType::Undefined;
   GraphSizes sizes;
-  double numbers = 1;   // in the batch that the model was exported with
-  int batch_sizes = 0;  // how many of the sizes depend on the batch
+  double numbers = 1;   // in the batch used for the export
+  int batch_sizes = 0;  // number of sizes that depend on the batch
 };
 
 struct ExportedGraph {
@@ -59,14 +60,15 @@ struct ExportedGraph {
   ValueId input = -1;
   ValueId output = -1;
   GraphMeta input_meta, output_meta;
-  double examples = 1;           // in the batch that the model was exported with
+  double examples = 1;           // in the batch used for the export
   std::vector<GraphNode> nodes;  // only those whose results matter
-  std::map<ValueId, GraphMeta> results;  // as the file declares them, by node output
-  int values = 0;                // how many there are
+  std::map<ValueId, GraphMeta> results;  // by node output, as the file declares them
+  int values = 0;                        // number of values
 };
 
-// Throws Error(DamagedData) for a file that torch.export would not write, and Error(Config), naming
-// the operator and its place in the user's source, for what abtrain does not run.
+// Throws Error(DamagedData) for a file that torch.export would not write. Throws Error(Config),
+// which names the operator and its place in the user's source, for operators that abtrain does not
+// run.
 ExportedGraph read_graph(const ExportArchive& archive);
 
 }  // namespace abtrain::nn

@@ -1,6 +1,6 @@
-// Which of PyTorch's operators an exported model may use. A file may come from anywhere, so only
-// those are allowed that torch.export writes for forward passes and that check what they read and
-// write, whatever their arguments are (tests/fuzz/fuzz_operators.cpp).
+// Which of PyTorch's operators an exported model may use. Files may come from anywhere. So an
+// operator is allowed only if torch.export writes it for forward passes and it checks what it reads
+// and writes, whatever its arguments are (tests/fuzz/fuzz_operators.cpp).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,15 +14,15 @@ namespace abtrain::nn {
 
 bool is_allowed(const c10::FunctionSchema& schema);
 
-// Checks that the operator leaves to its caller. Each takes all arguments and throws c10::Error, as
-// the operator does where it checks.
+// A check that the operator leaves to its caller. It takes all arguments and throws c10::Error, as
+// the operator does in its own checks.
 using ArgumentCheck = std::function<void(const torch::jit::Stack& arguments)>;
 std::vector<ArgumentCheck> argument_checks(const c10::FunctionSchema& schema);
-// That of scaled_dot_product_attention; `grouped`: several heads of queries share one of keys.
+// The check for scaled_dot_product_attention; `grouped`: several query heads share one key head.
 void check_attention(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, bool grouped);
 
-// Why others are refused.
+// Why operators that draw random numbers are refused.
 inline constexpr const char* kDrawsNumbers =
     "it draws random numbers; only dropout, dropout in attention and stochastic depth by bernoulli_ "
     "may. If it has a dropout rate, set that to 0 and apply nn.Dropout; otherwise remove it";

@@ -77,7 +77,7 @@ std::optional<WeightUse> weight_use(const GraphNode& node) {
 
 Step make_product(const Weight& weight, const WeightUse& use, ValueId output) {
   return [&weight, use, output](const Frame& frame) {
-    // These choose their own types.
+    // These operators choose their own types.
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
     const auto tensor = [&](ValueId id) {
       return id < 0 ? at::Tensor() : frame.values[static_cast<std::size_t>(id)].toTensor();

@@ -23,14 +23,14 @@ struct WeightUse {
   }
 };
 
-// Which value this node uses as a weight, if any.
+// The value that this node uses as a weight, if any, and how.
 std::optional<WeightUse> weight_use(const GraphNode& node);
 
-// PyTorch's autocast, for those who exclude it.
+// PyTorch's autocast keys, for code that excludes autocast.
 constexpr c10::DispatchKeySet kAutocast(
     {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA});
 
-// Applies the weight, which must outlive the step.
+// Makes a step that applies the weight, which must outlive the step.
 Step make_product(const Weight& weight, const WeightUse& use, ValueId output);
 
 }  // namespace abtrain::nn

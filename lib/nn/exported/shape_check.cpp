@@ -23,7 +23,8 @@ bool fits(const GraphSizes& own, const GraphSizes& wanted) {
 
 namespace {
 
-// Each size that depends on the batch grows with it. 0 for a value that the file does not declare.
+// Bytes of a value for this number of examples, assuming that each size that depends on the batch
+// grows with it. 0 for a value that the file does not declare.
 double declared_bytes(const ExportedGraph& graph, ValueId id, std::int64_t examples) {
   const auto place = graph.results.find(id);
   if (place == graph.results.end() || place->second.type == at::ScalarType::Undefined) {
@@ -49,7 +50,7 @@ double largest_result(const ExportedGraph& graph, std::int64_t examples) {
 void check_memory(
     const ExportedGraph& graph, const GraphNode& node, const std::vector<c10::IValue>& values,
     std::int64_t examples) {
-  // Numbers may be of 64 bits in place of 32, and sizes are not always proportional.
+  // A margin: numbers may take 64 bits instead of 32, and sizes are not always proportional.
   constexpr double kTimes = 4;
   for (const ValueId id : node.outputs) {
     const double declared = id < 0 ? 0 : declared_bytes(graph, id, examples);

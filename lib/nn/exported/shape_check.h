@@ -10,19 +10,19 @@ namespace abtrain::nn {
 
 // "any x 3 x 32 x 32"
 std::string shown(const GraphSizes& sizes);
-// True if both are equal where neither size depends on the batch.
+// True if the sizes agree. A size that depends on the batch fits any size.
 bool fits(const GraphSizes& own, const GraphSizes& wanted);
 
-// Bytes of the largest result that the file declares, for a batch of so many examples.
+// Bytes of the largest result that the file declares, for a batch of this many examples.
 double largest_result(const ExportedGraph& graph, std::int64_t examples);
-// Throws c10::Error if a result of the node is much larger than the file declares, by which memory
-// is planned.
+// Throws c10::Error if a result of the node is much larger than the file declares, since memory is
+// planned by the declared sizes.
 void check_memory(
     const ExportedGraph& graph, const GraphNode& node, const std::vector<c10::IValue>& values,
     std::int64_t examples);
 
-// Checks that the model's input and output, as the file declares them, are what the data have.
-// Returns the sizes of the result. Throws Error(Config), naming the file.
+// Checks that the model's input and output, as the file declares them, fit the data. Returns the
+// sizes of the result. Throws Error(Config), which names the file.
 GraphSizes check_shape(
     const std::string& path, const ExportedGraph& graph, const data::ExampleShape& shape);
 

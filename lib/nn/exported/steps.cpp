@@ -46,7 +46,7 @@ class OperatorCall {
       const bool trains = argument.name == "training" || argument.name == "train" ||
                           argument.name == "use_input_stats";
       if (trains && argument.constant.isBool() && argument.constant.toBool()) {
-        // Without running statistics, a norm uses those of the batch in evaluations too.
+        // A norm without running statistics uses the batch's, even in evaluations.
         if (has_statistics || mean == nullptr) {
           training_.push_back(i);
         }
@@ -93,7 +93,7 @@ class OperatorCall {
   struct Read {
     std::size_t place;
     GraphArgument argument;
-    c10::TypePtr type;  // of an item
+    c10::TypePtr type;  // type of an item
   };
 
   static c10::IValue taken(const Frame& frame, const Read& read) {
@@ -139,14 +139,14 @@ class OperatorCall {
   std::vector<ValueId> outputs_;
 };
 
-// Computes the node's only value.
+// Makes a step that computes the node's only value.
 Step compute(const GraphNode& node, std::function<c10::IValue(const Frame&)> function) {
   return [output = node.outputs.at(0), function = std::move(function)](const Frame& frame) {
     frame.store(output, function(frame));
   };
 }
 
-// Python's arithmetic on sizes, of integers or, if one is not, of floats.
+// Python's arithmetic on sizes: of integers, or of floats if one of them is not an integer.
 using Whole = std::int64_t;
 
 Whole whole_number(double value) {
@@ -158,7 +158,7 @@ Whole whole_number(double value) {
 
 template <class Operation>
 Whole exact(Whole a, Whole b) {
-  whole_number(Operation()(static_cast<double>(a), static_cast<double>(b)));  // does not wrap
+  whole_number(Operation()(static_cast<double>(a), static_cast<double>(b)));  // throws on overflow
   return Operation()(a, b);
 }
 
@@ -186,7 +186,7 @@ constexpr Arithmetic kArithmetic[] = {
     {"sym_min", [](Whole a, Whole b) { return std::min(a, b); },
      [](double a, double b) { return std::min(a, b); }}};
 
-// None for a function that is not supported.
+// Returns None if the function is not supported.
 c10::IValue compute_symbol(const std::string& name, const std::vector<c10::IValue>& x) {
   const auto number = [&](std::size_t i) { return x.at(i).toScalar().toDouble(); };
   const bool integers =
@@ -222,8 +222,8 @@ c10::IValue compute_symbol(const std::string& name, const std::vector<c10::IValu
   return {};
 }
 
-// Dropout with masks from the pass's generator: PyTorch's operators would take the process's own,
-// which all workers share.
+// Dropout with masks from the pass's generator. PyTorch's operators would use the process's
+// generator, which all workers share.
 Step make_dropout(const GraphNode& node) {
   const GraphArgument input = node.arguments.at(0);
   const GraphArgument* const train = node.find("train");
@@ -243,7 +243,7 @@ Step make_dropout(const GraphNode& node) {
   });
 }
 
-// Swallows "Dropout mask should only be used for testing purposes".
+// Suppresses the warning "Dropout mask should only be used for testing purposes".
 class Quiet : public c10::WarningHandler {
  public:
   void process(const c10::Warning&) override {}
@@ -253,7 +253,7 @@ class Quiet : public c10::WarningHandler {
 Step make_attention(const GraphNode& node) {
   GraphNode plain = node;
   plain.arguments.at(4).constant = 0.0;
-  // a: in the order of the schema
+  // a: the arguments in the order of the schema
   return [a = node.arguments, output = node.outputs.at(0), rate = rate_of(node, "dropout_p"),
           plain = OperatorCall(plain)](const Frame& frame) {
     if (!frame.pass.training) {
@@ -284,7 +284,7 @@ Step make_attention(const GraphNode& node) {
 
 void Frame::store(ValueId id, c10::IValue value) const {
   if (value.isTensor() && value.toTensor().defined()) {
-    // A view takes no memory, but what is computed of it does, or time.
+    // A view takes no memory, but what is computed from it takes memory or time.
     const at::Tensor& tensor = value.toTensor();
     const double bytes =
         static_cast<double>(tensor.numel()) * static_cast<double>(tensor.itemsize());
@@ -356,21 +356,21 @@ Step make_step(const GraphNode& node, bool copies, const std::string& path) {
     return make_attention(node);
   }
   if (node.target.starts_with("aten::empty") || node.target == "aten::new_empty") {
-    // Not what this process has left in its memory.
+    // Zeroes the tensor, so that it does not contain old data of this process.
     return [empty = OperatorCall(node), output = node.outputs.at(0)](const Frame& frame) {
       empty(frame);
       frame.values[static_cast<std::size_t>(output)].toTensor().zero_();
     };
   }
   if (node.target == "aten::bernoulli_" && node.find("p") != nullptr) {
-    // As in stochastic depth: what is later divided by p is 1 in evaluations.
+    // As in stochastic depth: in evaluations fills with p, so that the later division by p gives 1.
     return compute(node, [first, rate = node.arguments[1]](const Frame& frame) -> c10::IValue {
       at::Tensor x = frame.tensor_of(first);
       const double p = frame.value_of(rate).toScalar().toDouble();
       return frame.pass.training ? x.bernoulli_(p, frame.pass.random) : x.fill_(p);
     });
   }
-  // Recurrent layers and attention draw only what they drop.
+  // In recurrent layers and attention, only dropout draws random numbers.
   const bool drops = node.find("dropout") != nullptr || node.find("dropout_p") != nullptr;
   ABT_CHECK(
       drops ? rate_of(node, "dropout") == 0 : !node.op->hasTag(at::Tag::nondeterministic_seeded),

@@ -1,4 +1,4 @@
-// What an exported graph does, one node after the other.
+// The execution of an exported graph, one node after another.
 #pragma once
 
 #include <functional>
@@ -9,31 +9,31 @@
 
 namespace abtrain::nn {
 
-// A forward pass on its way.
+// The state of a forward pass.
 struct Frame {
   std::vector<c10::IValue>& values;  // by ValueId; none before it is computed or after its last use
   const Pass& pass;
   at::Device device;
-  double most_bytes;  // of a value: the memory of the device
+  double most_bytes;  // limit for one value: the device's memory
 
   c10::IValue value_of(const GraphArgument& argument) const;
-  at::Tensor tensor_of(const GraphArgument& argument) const;  // undefined for none
-  // Nothing if there is no such value.
+  at::Tensor tensor_of(const GraphArgument& argument) const;  // undefined if none
+  // Stores nothing if `id` is none.
   void store(ValueId id, c10::IValue value) const;
 };
 
-// What a node does in a pass.
+// The action of one node in a pass.
 using Step = std::function<void(const Frame& frame)>;
 
-// In an evaluation, the step leaves out what the operator does only in training: it drops nothing,
-// norms normalize by their running statistics, and random numbers are their means. While a pass
-// collects statistics, norms with running statistics update these.
+// In evaluations the step leaves out what the operator does only in training: it drops nothing,
+// norms normalize by their running statistics, and random numbers are replaced by their means.
+// While a pass collects statistics, norms with running statistics update them.
 //
-// `copies`: a view that the memory layout does not allow may be a copy.
-// Throws Error(Config) for an operator that draws random numbers in another way.
+// `copies`: a view that the memory layout does not allow may be a copy. Throws Error(Config) for an
+// operator that draws random numbers in another way.
 Step make_step(const GraphNode& node, bool copies, const std::string& path);
 
-// The rate of a node's dropout, which the file has as a number; 0 if it has none of this name.
+// The rate of a node's dropout, a constant in the file; 0 if there is none of this name.
 double rate_of(const GraphNode& node, const char* name);
 
 }  // namespace abtrain::nn

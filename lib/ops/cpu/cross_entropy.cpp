@@ -26,7 +26,7 @@ class EntropyLanes {
       return static_cast<float>(from[k]);
     }
   };
-  // The lanes first <= k < last of those that begin at element `at` of the buffer.
+  // The lanes first <= k < last, where lane 0 holds element `at` of the buffer.
   struct Tile {
     std::int64_t at;
     int first, last;

@@ -236,7 +236,7 @@ class Unit {
   const std::int64_t block_;  // elements in a block
   std::int64_t begin_ = 0;
   std::int64_t present_ = 0;
-  // Memory of tensors, which is kept when it is freed: a large unit is not mapped anew.
+  // Allocated like tensors, so that freed memory is kept and a large unit is not mapped anew.
   c10::DataPtr x_;
   c10::DataPtr signs_;  // 0 without a rotation
 };

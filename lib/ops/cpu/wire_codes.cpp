@@ -10,8 +10,8 @@ using namespace ops;
 
 namespace {
 
-// A host thread, with all lanes of a chunk. kWhole: the chunk has all elements, which spares
-// each run a branch.
+// A host thread with all lanes of a chunk. kWhole: the chunk is full, which saves each run a
+// branch.
 template <bool kWhole>
 class HostChunkTeam {
  public:
@@ -36,7 +36,7 @@ class HostChunkTeam {
   ABT_INLINE void store(float* to, int run, const Value& value) const {
     store_first<kLane>(to + chunk_ * kWireChunk + run * kLane, left(run), value);
   }
-  // A record's parts are filled up to words, so that a word is never cut.
+  // A record's parts are padded to whole words, so store_bytes() fills the last word.
   ABT_INLINE void bytes(const std::uint8_t* from, int run, std::uint8_t (&x)[kLane]) const {
     load_first<kLane>(from + run * kLane, left(run), x);
   }

@@ -28,8 +28,8 @@ ABT_INLINE int count_above(const std::int16_t* keys, std::int16_t key) {
   return counts[0] + counts[1] + counts[2] + counts[3];
 }
 
-// A key that exactly k keys reach, or else the k-th largest one: bit by bit, in
-// at most sixteen passes over keys that lie in the first-level cache.
+// Finds a key that exactly k keys reach, or else the k-th largest one. Works bit by bit, in at most
+// sixteen passes over keys that lie in the first-level cache.
 ABT_INLINE std::int16_t find_key(const std::int16_t* keys, int k) {
   int key = std::numeric_limits<std::int16_t>::min();
   for (int bit = 15; bit >= 0; --bit) {
@@ -43,8 +43,8 @@ ABT_INLINE std::int16_t find_key(const std::int16_t* keys, int k) {
   return static_cast<std::int16_t>(key);
 }
 
-// Writes the indices of the elements that are sent, ascending. The 31 bits of a
-// magnitude are taken as two keys.
+// Writes the indices of the elements that are sent, ascending. The 31 bits of a magnitude are split
+// into two keys.
 ABT_INLINE void choose(const float* u, int count, int sent, std::uint16_t* places) {
   alignas(64) std::int16_t highs[kChunk];
   alignas(64) std::int16_t lows[kChunk];
@@ -53,7 +53,7 @@ ABT_INLINE void choose(const float* u, int count, int sent, std::uint16_t* place
   for (int i = 0; i < count; ++i) {
     highs[i] = static_cast<std::int16_t>(static_cast<int>(magnitude_bits(u[i]) >> 15) - kHalf);
   }
-  // Beyond the end are zeros, which come after all that exist.
+  // Padding beyond the end counts as zeros, which rank after all existing elements.
   std::fill(highs + count, highs + kChunk, static_cast<std::int16_t>(-kHalf));
   const std::int16_t high = find_key(highs, sent);
   const int left = sent - count_above(highs, high);
@@ -64,7 +64,7 @@ ABT_INLINE void choose(const float* u, int count, int sent, std::uint16_t* place
     lows[i] = static_cast<std::int16_t>(same ? static_cast<int>(bits_of(u[i]) & (kHalf - 1)) : -1);
   }
   std::fill(lows + count, lows + kChunk, std::int16_t{-1});
-  // If all that have the high key are sent, so are all low keys.
+  // If all elements with this high key are sent, every low key qualifies.
   const std::int16_t low = equal > left ? find_key(lows, left) : std::int16_t{0};
   int ties = equal > left ? left - count_above(lows, low) : left;
   for (int i = 0; i < kChunk; ++i) {
@@ -84,8 +84,8 @@ ABT_INLINE void choose(const float* u, int count, int sent, std::uint16_t* place
   }
 }
 
-// The levels of what is sent, and the magnitude above which the upper one
-// stands for it.
+// The levels of the sent elements, and the magnitude above which the upper level stands for an
+// element.
 struct Levels {
   float cut;
   std::uint16_t bits[2];

@@ -28,8 +28,8 @@ namespace abtrain::train {
 
 namespace {
 
-// A worker that was told of a failure and has not ended within this time is
-// hanging somewhere, and is ended.
+// A worker that has not ended this long after it was told of a failure is hanging somewhere, and is
+// ended.
 constexpr std::chrono::seconds kGrace{20};
 
 // A launcher ends all processes when one has exited, so each gives the others
@@ -40,8 +40,8 @@ constexpr std::chrono::milliseconds kLastWords{300};
 // once.
 constexpr double kMeetSeconds = 300;
 
-// Workers that read and prepare the same data do not come to an agreement at the same time,
-// however short collectives are.
+// Minimum patience for agreements: workers that read and prepare the same data arrive at different
+// times, however short collectives are.
 constexpr double kLeastPatience = 60;
 
 // Located errors (file:line:) are printed without a prefix.
@@ -89,11 +89,11 @@ void Processes::on_failure(std::exception_ptr cause, int gone) {
   }
   if (goes_on_ && comm::is_echo(cause)) {
     if (regroups_) {
-      return;  // it has noticed
+      return;  // the worker has noticed the loss
     }
-    // The worker itself comes to regroup(), at its next collective or step, or
-    // is lost too. mpirun ends all processes if one exits with an error, but not
-    // if a signal ends it.
+    // The worker reaches regroup() at its next collective or step; otherwise it is killed and
+    // counts as lost too. It is killed by a signal because mpirun ends all processes if one exits
+    // with an error, but not if a signal ends it.
     std::thread([now = lost_worlds_->load(), lost = lost_worlds_, seconds = timeout_.load()] {
       std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
       if (*lost == now) {
@@ -184,7 +184,7 @@ void Processes::set_timeout(double seconds) {
 
 at::Device Processes::find_device(device::DeviceChoice wanted, WorkerPlace& place) {
   at::Device device = at::kCPU;
-  const auto gpus = gather([&] {  // each its own
+  const auto gpus = gather([&] {  // each process reports its own
     device = device::pick_device(wanted, launch_.local_rank);
     return device.is_cuda() ? host_name() + " " + device::info_of(device).id : std::string();
   });
@@ -306,7 +306,7 @@ Loss Processes::regroup(const std::exception_ptr& end) {
   for (int attempt = 1;; ++attempt) {
     try {
       end_stopped();
-      // Whoever has not noticed the loss does so when this connection ends.
+      // A worker that has not noticed the loss does so when this connection ends.
       channel_.reset();
       meeting_.reset();
       loss.keep(mpi_->regroup());
@@ -318,7 +318,7 @@ Loss Processes::regroup(const std::exception_ptr& end) {
       join_folder(folder_);
       break;
     } catch (const Error& error) {
-      constexpr int kAttempts = 5;  // others may be lost meanwhile
+      constexpr int kAttempts = 5;  // further workers may be lost meanwhile
       quiet_ = false;
       if (error.kind() != ErrorKind::PeerLost || attempt == kAttempts) {
         throw;
@@ -350,11 +350,11 @@ void Processes::run(const std::function<int()>& body) {
     }
   }
   if (goes_on_) {
-    // After a loss, MPI does not finalize, so nobody may leave with messages to send.
+    // After a loss, MPI does not finalize, so no process may leave with messages still to be sent.
     try {
       all_or_none([] {});
     } catch (...) {
-      // Another one is lost, now that all is done, unless it was worker 0.
+      // A worker was lost after all work was done. That matters only if worker 0 wrote no summary.
       if (code == 0 && !std::filesystem::exists(folder_ + "/summary.json")) {
         code = end_without_summary(std::current_exception());
       }
@@ -392,7 +392,7 @@ void Processes::end_badly(const std::exception_ptr& error) {
                       : formatted("abtrain: worker {} on {}: ", launch_.rank, host_name()))
               << printable(comm::message_of(error), "\n\t") << '\n';
   };
-  // None is left where regroup() has failed, and then everyone reports.
+  // If regroup() has failed, there is no channel, and every process reports.
   const auto cause = channel_ ? channel_->cause() : nullptr;
   if (quiet_) {
     if (launch_.is_alone() && !cause) {
@@ -410,7 +410,7 @@ void Processes::end_badly(const std::exception_ptr& error) {
   if (channel_) {
     channel_->fail(error);
   }
-  // Several can wait in vain for one worker: the first one says so.
+  // Several workers can time out waiting for the same one; only the first reports it.
   if (record_once(error, comm::worker_of(error, launch_.rank)) || launch_.is_alone()) {
     print_it();
   }

@@ -1,5 +1,5 @@
-// Workers that are the processes of a launcher, one each: how they reach each
-// other, and how all of them end if one fails.
+// Workers that are processes of a launcher, one each: how they reach each other, and how all of
+// them end if one fails.
 #pragma once
 
 #include <sys/types.h>
@@ -46,25 +46,25 @@ class Processes : public WorkerHost {
     // run() does it.
   }
 
-  // Seconds that a collective may take, and an agreement of all workers if that is more than
-  // a minute. 300 until then.
+  // Time-out of collectives in seconds, and of agreements of all workers, which get at least a
+  // minute. 300 until then.
   void set_timeout(double seconds);
-  // What happens while the others do not answer, as ControlOptions::waiting.
+  // Called while other workers do not answer; see ControlOptions::waiting.
   void set_waiting(std::function<void(const std::string& names)> waiting) {
     waiting_ = std::move(waiting);
   }
 
-  // Through which a request to stop reaches all.
+  // Through this, a request to stop reaches all workers.
   comm::Control& control() {
     return *channel_;
   }
 
-  // Ends all processes with exit code 75, from any thread: one has been asked
-  // to stop before the first step.
+  // Ends all processes with exit code 75, because one was asked to stop before the first step. May
+  // be called from any thread.
   [[noreturn]] void stop_before_start(const std::string& message);
 
-  // Runs the body to its end, good or bad, and ends the process. Once a
-  // collective has failed, the process must not be left in any other way.
+  // Runs the body until it returns or throws, then ends the process. Once a collective has failed,
+  // the process must not end in any other way.
   [[noreturn]] void run(const std::function<int()>& body);
 
  private:
@@ -74,14 +74,14 @@ class Processes : public WorkerHost {
   int end_without_summary(const std::exception_ptr& cause);
   // Opens the channel, once there is an MPI or a store. Collective.
   void meet(double timeout);
-  // Ends workers on this host that are stopped (SIGSTOP): MPI would wait for
-  // them. Whoever stops a worker for longer than train.timeout loses it.
+  // Kills workers on this host that are stopped (SIGSTOP), because MPI would wait for them. A
+  // worker that is stopped for longer than train.timeout is lost.
   void end_stopped();
 
   // Called by the channel's thread: the worker itself may be in the middle of a
   // step.
   void on_failure(std::exception_ptr cause, int gone);
-  // Worker 0 says why all processes stop, whichever was asked to.
+  // Worker 0 prints why all processes stop, whichever was asked to.
   void say_once(const std::string& message);
   // Records what ended the run. False if another process has done so.
   bool record_once(const std::exception_ptr& error, int worker);
@@ -101,14 +101,14 @@ class Processes : public WorkerHost {
   // Hosts of all workers, known once there is a folder.
   std::vector<std::string> hosts_;
   std::vector<pid_t> processes_;
-  std::atomic<bool> goes_on_ = false;   // without workers that are lost
-  std::atomic<bool> regroups_ = false;  // now
-  // How often this worker has come to regroup().
+  std::atomic<bool> goes_on_ = false;   // the run continues without lost workers
+  std::atomic<bool> regroups_ = false;  // regroup() is running
+  // How often this worker has reached regroup().
   const std::shared_ptr<std::atomic<int>> lost_worlds_ = std::make_shared<std::atomic<int>>(0);
   std::atomic<double> timeout_;  // seconds
   std::function<void(const std::string& names)> waiting_ = [](const std::string&) {};
   std::atomic<bool> said_ = false;
-  // Its thread calls on_failure(), so it ends before what that uses.
+  // Its thread calls on_failure(), so it must end before the members which that uses.
   std::unique_ptr<comm::ControlChannel> channel_;
 };
 

@@ -1,8 +1,7 @@
-// Watches a run until its first step, which can take minutes: shows what is
-// being done, and ends the process soon after a signal that asks for a stop, or
-// if the signal made the current work fail with an error. What the main thread
-// is busy with meanwhile (a large factorization, waiting for other processes)
-// cannot be interrupted otherwise.
+// Watches a run until its first step, which can take minutes: shows what is being done, and ends
+// the process soon after a signal that asks for a stop, also if the signal made the current work
+// fail with an error. The work of the main thread until then (a large factorization, waiting for
+// other processes) cannot be interrupted otherwise.
 #pragma once
 
 #include <condition_variable>
@@ -22,21 +21,19 @@ class SetupWatch {
   // Ends the process, giving `message` as the reason; does not return.
   using Leave = std::function<void(const std::string& message)>;
 
-  // Once: what is done is said a single time, in a plain line, if it takes long;
-  // for processes that share a terminal.
+  // Once: reports slow work a single time, in a plain line; for processes that share a terminal.
   enum class Shows { Progress, Once };
 
   SetupWatch(Log& log, std::string doing, Shows shows = Shows::Progress);
   ~SetupWatch();
 
-  // What is done next, such as "reading cifar10".
+  // Announces what is done next, such as "reading cifar10".
   void doing(std::string what);
-  // Names of workers that keep this one from it; "": none do.
+  // Names the workers that this one waits for; "": none.
   void waiting_for(const std::string& names);
   // Replaces the default, which prints the message and exits with code 75.
   void set_leave(Leave leave);
-  // To be called when the first step begins: from then on the training loop
-  // handles signals.
+  // Call when the first step begins: from then on the training loop handles signals.
   void end();
 
  private:

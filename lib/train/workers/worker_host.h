@@ -24,12 +24,12 @@
 
 namespace abtrain::train {
 
-// The workers that a run has lost, and those that go on in their new order, by
-// their numbers before.
+// The workers that a run has lost, and those that are left, in their new order by their former
+// numbers.
 struct Loss {
   std::vector<std::string> before;  // all of them: "worker 2 on nodeb"
   std::vector<int> left;
-  Stopwatch since;  // it was noticed
+  Stopwatch since;  // since the loss was noticed
 
   std::vector<std::string> lost() const;
   // "worker 2 on nodeb is lost"
@@ -41,28 +41,26 @@ struct Loss {
 
 class WorkerHost {
  public:
-  // What a worker does, on its own device. Workers that are threads do it at
-  // the same time.
+  // The work of a worker, on its own device. Workers that are threads do it at the same time.
   using Work = std::function<void(comm::Communicator&, at::Device, comm::Control&)>;
 
   virtual ~WorkerHost() = default;
   // The lowest rank of the workers in this process.
   int first_rank;
   const int workers_in_process;
-  // Those that share the cores and the memory of this machine.
+  // Number of workers that share the cores and the memory of this machine.
   const int workers_on_machine;
   // Whether this process writes the run folder and the report.
   bool writes() const {
     return first_rank == 0;
   }
 
-  // The device of the first worker in this process, by the key `device`. Sets
-  // in `place` whether the workers are processes, who started them, and what
-  // GPUs they have. Collective. Throws Error(Config) if there is no such
-  // device.
+  // The device of the first worker in this process, chosen by the key `device`. Sets in `place`
+  // whether the workers are processes, who started them, and what GPUs they have. Collective.
+  // Throws Error(Config) if there is no such device.
   virtual at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) = 0;
-  // Collective: what the body returns in each process, in rank order: any value that JSON can
-  // hold. Throws in all processes if the body throws in one.
+  // Collective. Returns the result of the body in each process, in rank order: any value that JSON
+  // can hold. Throws in all processes if the body throws in one.
   template <class Body>
   auto gather(const Body& body) {
     using Result = std::invoke_result_t<Body>;
@@ -83,8 +81,7 @@ class WorkerHost {
   auto decide(const Body& body) {
     return gather([&] { return writes() ? body() : std::invoke_result_t<Body>(); }).front();
   }
-  // To be called once the run folder is ready. Collective. Throws Error(Io) if
-  // a process does not see it.
+  // Call once the run folder is ready. Collective. Throws Error(Io) if a process does not see it.
   virtual void join_folder(const std::string& folder) = 0;
   // The hosts of all workers, in rank order, once they have joined the folder.
   virtual std::vector<std::string> hosts() const = 0;
@@ -93,15 +90,15 @@ class WorkerHost {
   // end. Collective.
   virtual void run_workers(
       const config::RunOptions& options, BackEnd back_end, at::Device device, const Work& work) = 0;
-  // From now on, run_workers() may be followed by regroup(). Returns "", or why
-  // this cannot be. The same on all processes.
+  // Allows regroup() after run_workers() from now on. Returns "", or why that is impossible. The
+  // same on all processes.
   virtual std::string go_on_without_lost(BackEnd back_end) = 0;
-  // After run_workers() has ended with an Error(PeerLost), `end`: those that are left
-  // form a new world, for another run_workers(), and numbers and first_rank change.
-  // Collective. Throws `end` if it was not the loss of a worker that ended the run.
+  // Call after run_workers() has thrown an Error(PeerLost), `end`. The workers that are left form a
+  // new world, for another run_workers(); worker numbers and first_rank change. Collective. Throws
+  // `end` if something other than the loss of a worker ended the run.
   virtual Loss regroup(const std::exception_ptr& end) = 0;
-  // Called with what ended a session that had begun to write its run folder,
-  // which is still locked.
+  // Called with the error that ended a session after it had begun to write its run folder, which is
+  // still locked.
   virtual void record(const std::string& folder, const std::exception_ptr& error) = 0;
 
  protected:
