@@ -38,7 +38,7 @@ run_logged() {
     return
   fi
   flock build/release.lock "$@" >"$log" 2>&1 || {
-    grep -E -A8 'FAILED|[Ee]rror' "$log" | tail -n 60 >&2
+    { grep -E -A8 'FAILED|[Ee]rror' "$log" || tail -n 5 "$log"; } | tail -n 60 >&2
     fail "failed: $* (full output: $log)"
   }
 }

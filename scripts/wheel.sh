@@ -19,7 +19,7 @@ while (($#)); do
       exit 0
       ;;
     --cpu)
-      settings=(-C cmake.define.ABTRAIN_CUDA=OFF)
+      settings=(--config-settings=cmake.define.ABTRAIN_CUDA=OFF)
       export ABTRAIN_WHEEL_CPU=1
       ;;
     --torch)
@@ -51,7 +51,7 @@ build_wheel() {
   rm -rf build/wheel "$unpacked"/*
   ABTRAIN_TORCH_VERSION=$1 run_logged "$tools/bin/python" -m pip wheel --disable-pip-version-check \
     --verbose --no-deps --no-build-isolation --wheel-dir build/wheel "${settings[@]}" "${@:2}" \
-    -C "cmake.define.ABTRAIN_TORCH_VERSION=$1" .
+    "--config-settings=cmake.define.ABTRAIN_TORCH_VERSION=$1" .
   wheel=$(echo build/wheel/abtrain-*.whl)
   # Looks at what was packed.
   "$tools/bin/python" -m zipfile --extract "$wheel" "$unpacked"
@@ -70,5 +70,5 @@ if ((${#versions[@]} == 0)); then
 fi
 for version in "${versions[@]}"; do
   scripts/setup.sh --torch "$version"
-  build_wheel "$version" -C "build-dir=build/portable-torch-$version"
+  build_wheel "$version" "--config-settings=build-dir=build/portable-torch-$version"
 done
