@@ -13,8 +13,11 @@ import numpy
 import torch
 
 # PyTorch orthogonalizes in bfloat16. All else of it is used as it is, but in
-# the type of the parameters.
+# the type of the parameters. The first is for versions before 2.15.
 torch.Tensor.bfloat16 = torch.Tensor.clone
+plain_to = torch.Tensor.to
+torch.Tensor.to = lambda self, *arguments, **named: (
+    self.clone() if named.get("dtype") == torch.bfloat16 else plain_to(self, *arguments, **named))
 
 
 class Muon:
