@@ -63,8 +63,9 @@ if(ABTRAIN_STRICT)
   target_compile_options(abtrain_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Werror>")
 endif()
 # All forms of a kernel have the same bits, on every processor: a product and a sum become one
-# operation only where the source says fma.
-target_compile_options(abtrain_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>")
+# operation only where the source says fma. A target with ABTRAIN_CONTRACTS is exempt.
+target_compile_options(abtrain_flags INTERFACE
+  "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<BOOL:$<TARGET_PROPERTY:ABTRAIN_CONTRACTS>>>>:-ffp-contract=off>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 to 14 give false warnings about std::string's operator+ (GCC bug 105651).
   target_compile_options(abtrain_flags INTERFACE
