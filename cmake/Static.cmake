@@ -5,6 +5,10 @@
 # LD_LIBRARY_PATH.
 if(ABTRAIN_STATIC)
   set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+  set(ABTRAIN_OLDEST_GLIBC GLIBC_2.2.5)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+    set(ABTRAIN_OLDEST_GLIBC GLIBC_2.17)
+  endif()
   set(ZLIB_USE_STATIC_LIBS ON)  # known to CMake since 3.24
   find_library(TURBOJPEG_LIBRARY NAMES libturbojpeg.a)
   find_library(PNG_LIBRARY NAMES libpng.a libpng16.a)
@@ -25,6 +29,7 @@ if(ABTRAIN_STATIC)
     WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/libstdc++ COMMAND_ERROR_IS_FATAL ANY)
   list(TRANSFORM parts PREPEND ${CMAKE_BINARY_DIR}/libstdc++/)
   add_library(abtrain_old_symbols STATIC ${CMAKE_SOURCE_DIR}/cmake/old_symbols.cpp ${parts})
+  target_compile_definitions(abtrain_old_symbols PRIVATE ABTRAIN_OLDEST_GLIBC="${ABTRAIN_OLDEST_GLIBC}")
   target_link_libraries(abtrain_flags INTERFACE abtrain_old_symbols)
   # Each function that the file defines as __wrap_NAME, or names in ABT_OLD(NAME).
   file(STRINGS ${CMAKE_SOURCE_DIR}/cmake/old_symbols.cpp lines REGEX "__wrap_[a-zA-Z_]|^ABT_OLD")

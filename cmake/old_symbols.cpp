@@ -8,19 +8,19 @@
 #include <new>
 
 #if defined(__aarch64__)
-#define ABT_OLDEST "GLIBC_2.17"
 #define ABT_JUMP "b "
 constexpr int kStatVersion = 0;
 #else
-#define ABT_OLDEST "GLIBC_2.2.5"
 #define ABT_JUMP "jmp "
 constexpr int kStatVersion = 1;
 #endif
 
 // Calls go on to the oldest version of the function, which does the same.
-#define ABT_OLD(name)                                                   \
-  __asm__(".symver old_" #name ", " #name "@" ABT_OLDEST "\n"           \
-          ".text\n.globl __wrap_" #name "\n.type __wrap_" #name ", @function\n" \
+#define ABT_OLD(name)                                              \
+  __asm__(".symver old_" #name ", " #name "@" ABTRAIN_OLDEST_GLIBC \
+          "\n"                                                     \
+          ".text\n.globl __wrap_" #name "\n.type __wrap_" #name    \
+          ", @function\n"                                          \
           "__wrap_" #name ": " ABT_JUMP "old_" #name "\n");
 
 // Newer versions do not set errno, or have moved to libc.so.
@@ -81,7 +81,7 @@ int __wrap_pthread_cond_clockwait(
   const timespec wall = on_wall_clock(clock, until);
   return pthread_cond_timedwait(condition, mutex, &wall);
 }
-__asm__(".symver old_timedlock, pthread_mutex_timedlock@" ABT_OLDEST);
+__asm__(".symver old_timedlock, pthread_mutex_timedlock@" ABTRAIN_OLDEST_GLIBC);
 int old_timedlock(pthread_mutex_t* mutex, const timespec* until);
 int __wrap_pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
   const timespec wall = on_wall_clock(clock, until);
@@ -89,7 +89,7 @@ int __wrap_pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, cons
 }
 
 // Since glibc 2.34 it calls the constructors itself where it gets no function for them.
-__asm__(".symver old_start, __libc_start_main@" ABT_OLDEST);
+__asm__(".symver old_start, __libc_start_main@" ABTRAIN_OLDEST_GLIBC);
 using Main = int(int, char**, char**);
 int old_start(Main* main, int argc, char** argv, Main* init, void (*)(), void (*)(), void*);
 extern Main* __preinit_array_start[] __attribute__((visibility("hidden")));

@@ -14,6 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef ABTRAIN_OLDEST_GLIBC  // for systems before glibc 2.34, as in cmake/old_symbols.cpp
+__asm__(".symver dlsym, dlsym@" ABTRAIN_OLDEST_GLIBC);
+#endif
+
 // MPI_Comm and MPI_Request are pointers in Open MPI and integers in MPICH.
 static MPI_Comm comm_of(MpiHandle handle) {
   return (MPI_Comm)(intptr_t)handle;
