@@ -110,7 +110,7 @@ class Wheel(unittest.TestCase):
         self.assertIn("GLIBC = (2, 28)", launcher)
 
     def test_version_and_what_it_finds(self):
-        version = WHEEL.name.split("-")[1]
+        version = WHEEL.name.split("-")[1].partition("+")[0]
         self.assertIn(version, self.call("abtrain", "--version").stdout)
         out = self.call("abtrain", "doctor").stdout
         self.assertIn("LibTorch", out)
