@@ -2,7 +2,7 @@
 # fails where no CUDA toolkit is installed. Sets ABTRAIN_TORCH (the wheel's torch folder)
 # and the target abtrain::torch.
 
-# The oldest and the newest version that scripts/versions.sh has tried.
+# The oldest and the newest version that was tried (docs/building.md, "What was tried").
 set(ABTRAIN_TORCH_RANGE 2.9 2.15)
 set(ABTRAIN_TORCH_VERSION 2.11.0 CACHE STRING "the LibTorch of scripts/setup.sh --torch VERSION")
 set(ABTRAIN_TORCH "" CACHE PATH "the 'torch' folder of any PyTorch; empty: that of setup.sh")

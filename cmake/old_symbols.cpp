@@ -1,6 +1,6 @@
-// What the portable programs use of newer system libraries, for older systems: with it they run on
-// glibc 2.28 and GCC 8's libstdc++ (RHEL 8), and on all that came later. cmake/Static.cmake sends
-// all calls of these functions here, with the linker's --wrap.
+// Lets portable programs run on older systems than the one that links them: on glibc 2.28 and GCC
+// 8's libstdc++ (RHEL 8), and on anything newer. Each function below stands for one of the same name
+// that is younger. cmake/Static.cmake sends all calls here, with the linker's --wrap.
 #include <pthread.h>
 #include <sys/stat.h>
 

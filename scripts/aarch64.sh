@@ -17,10 +17,6 @@ tests=(base config ops linalg compress state comm)
 packages=(libyaml-cpp-dev libyaml-cpp0.7 libxxhash-dev zlib1g-dev zlib1g libturbojpeg0-dev
   libpng-dev libwebp-dev libutf8proc-dev libsodium-dev libgtest-dev)
 
-as_root() {
-  if [[ $EUID == 0 ]]; then "$@"; else sudo "$@"; fi
-}
-
 # wheel PACKAGE==VERSION: unpacks the Arm wheel of a package into the site folder.
 wheel() {
   local folder platforms=() glibc

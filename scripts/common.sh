@@ -29,6 +29,15 @@ fail() {
   exit 1
 }
 
+# Runs a command as root.
+as_root() {
+  if [[ $EUID == 0 ]]; then
+    "$@"
+  else
+    sudo "$@"
+  fi
+}
+
 # Runs a command. On a terminal its output is shown; elsewhere it goes to a file, and
 # is shown only on failure. A lock allows one build at a time in the folder.
 run_logged() {

@@ -98,15 +98,6 @@ missing_packages() {
   done
 }
 
-# Runs a command as root.
-as_root() {
-  if [[ $EUID == 0 ]]; then
-    "$@"
-  else
-    sudo "$@"
-  fi
-}
-
 install_packages() {
   if [[ $EUID != 0 ]]; then
     command -v sudo >/dev/null || fail "packages are missing: $*

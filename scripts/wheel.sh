@@ -30,6 +30,8 @@ while (($#)); do
   esac
   shift
 done
+((${#versions[@]})) || versions=("$default_torch")
+scripts/setup.sh
 backend=$(sed -n 's/^requires = \["\(.*\)"\]/\1/p' pyproject.toml)
 tools="$cache/wheel-${backend##*==}"
 if [[ ! -f $tools/complete ]]; then
@@ -44,14 +46,17 @@ unpacked=$(mktemp -d)
 trap 'rm -rf "$unpacked"' EXIT
 mkdir -p build dist
 
-# build_wheel VERSION OPTION...
-build_wheel() {
-  local wheel programs
-  say "build the wheel for torch $1"
+for version in "${versions[@]}"; do
+  tree=build/portable-tree  # that of scripts/portable_build.sh
+  if [[ $version != "$default_torch" ]]; then
+    scripts/setup.sh --torch "$version"
+    tree=build/portable-torch-$version
+  fi
+  say "build the wheel for torch $version in $tree"
   rm -rf build/wheel "$unpacked"/*
-  ABTRAIN_TORCH_VERSION=$1 run_logged "$tools/bin/python" -m pip wheel --disable-pip-version-check \
-    --verbose --no-deps --no-build-isolation --wheel-dir build/wheel "${settings[@]}" "${@:2}" \
-    "--config-settings=cmake.define.ABTRAIN_TORCH_VERSION=$1" .
+  ABTRAIN_TORCH_VERSION=$version run_logged "$tools/bin/python" -m pip wheel --disable-pip-version-check \
+    --verbose --no-deps --no-build-isolation --wheel-dir build/wheel "${settings[@]}" \
+    "--config-settings=build-dir=$tree" "--config-settings=cmake.define.ABTRAIN_TORCH_VERSION=$version" .
   wheel=$(echo build/wheel/abtrain-*.whl)
   # Looks at what was packed.
   "$tools/bin/python" -m zipfile --extract "$wheel" "$unpacked"
@@ -62,13 +67,4 @@ build_wheel() {
   fi
   mv "$wheel" dist/
   say "dist/$(basename "$wheel"): $(du -m "dist/$(basename "$wheel")" | cut -f1) MiB"
-}
-
-if ((${#versions[@]} == 0)); then
-  scripts/setup.sh
-  build_wheel "$default_torch"
-fi
-for version in "${versions[@]}"; do
-  scripts/setup.sh --torch "$version"
-  build_wheel "$version" "--config-settings=build-dir=build/portable-torch-$version"
 done
