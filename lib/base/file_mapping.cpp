@@ -96,8 +96,8 @@ void catch_bus_errors() {
   throw Error(
       ErrorKind::Io,
       formatted(
-          "{}: its bytes could not be read: another program has made it shorter since it was "
-          "opened, or its disk fails",
+          "{}: cannot be read any more: another program shortened the file after it was opened, "
+          "or its disk has failed",
           path));
 }
 

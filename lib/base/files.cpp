@@ -320,7 +320,7 @@ void Appender::keep_lines(std::int64_t bytes) {
     return;
   }
   ABT_CHECK(
-      bytes <= size_, DamagedData, "'{}' should hold at least {} bytes, but has {}", path_, bytes,
+      bytes <= size_, DamagedData, "'{}': expected at least {} bytes, found {}", path_, bytes,
       size_);
   const std::int64_t kept = whole_lines(file_.get(), bytes >= 0 ? bytes : size_, path_);
   const auto cut = [&] { return ::ftruncate(file_.get(), kept); };
@@ -341,8 +341,8 @@ std::string Appender::find_again() {
     const std::int64_t before = std::exchange(size_, std::min(size_, std::int64_t{own.st_size}));
     return size_ == before ? ""
                            : formatted(
-                                 "'{}' was cut from {} to {} bytes by another process; the run "
-                                 "goes on behind them",
+                                 "another process shortened '{}' from {} to {} bytes; the run "
+                                 "keeps appending to it",
                                  path_, before, size_);
   }
   if (is_gone) {

@@ -70,7 +70,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     constexpr int kOutOfRange = 406;
     problem_.byte = byte;
     return fail(
-        error.id == kOutOfRange ? "this has a number that no double can hold"
+        error.id == kOutOfRange ? "a number here is outside the range of a double"
                                 : "this is damaged or cut off");
   }
   ordered_json take() {

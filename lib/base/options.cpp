@@ -61,7 +61,7 @@ constexpr struct {
   const char* offered;
   const char* remark;
 } kAbsent[] = {
-    {"fp16", "bf16", "fp16 is not offered here, bf16 is"},
+    {"fp16", "bf16", "fp16 is not supported; use bf16"},
     {"fraction", "ratio", "fraction was removed; use ratio"},
     {"normalized", "match_rms", "normalized was removed; use match_rms or spectral"},
     {"onebit", "twobit", "onebit was removed; use twobit or int2"},

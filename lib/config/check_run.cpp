@@ -73,8 +73,8 @@ void check_memory(
   const double largest = model->largest_result(options.data.batch_size);
   ABT_CHECK(
       memory <= 0 || largest <= static_cast<double>(memory), Config,
-      "data.batch_size: one operator of {} has a result of {} for {} examples, but this machine's "
-      "{}{}; expected fewer, or a larger train.accumulate in place of some of them",
+      "data.batch_size: one operator of {} returns {} for {} examples, but this machine's {}{}; "
+      "expected a smaller batch (a larger train.accumulate can make up for it)",
       options.model.file.value_or(options.model.name), human_bytes(largest),
       options.data.batch_size, device.is_cuda() ? "GPU has " : "memory is ",
       human_bytes(static_cast<double>(memory)));
@@ -101,14 +101,14 @@ RunLength check_run(
       !orders::kind_of(options.order).is_balanced() || !shape.ignores_labels ||
           options.workers == 1,
       Config,
-      "order.name: {} is not known in advance, but some labels of the data are {} and do not "
-      "count: how much each of {} workers contributes to a step must be known before it; expected "
+      "order.name: {} decides the order during training, but some labels of the data are {} and do "
+      "not count, so {} workers must know it in advance to weigh their contributions; expected "
       "shuffle or sequential",
       options.order.name, data::kIgnoredLabel, options.workers);
   ABT_CHECK(
       options.model.init != nn::InitName::Zeros || model->weights().size() == 1, Config,
-      "model.init: zeros, but {} has hidden layers, which get no gradient from "
-      "zeros; expected kaiming or orthogonal",
+      "model.init: {} has hidden layers, which get no gradient if they start at "
+      "zero; expected kaiming or orthogonal, got zeros",
       options.model.name);
   ABT_CHECK(
       options.model.width == 1 || nn::can_scale(options.model), Config,
@@ -122,7 +122,7 @@ RunLength check_run(
       options.data.shards == data::Shards::Even ||
           (!shape.regression && !shape.ignores_labels &&
            (shape.context == 0 || !shape.token_labels || data::is_text(options.data))),
-      Config, "data.shards: by-class needs one label for each example, or a text; expected even");
+      Config, "data.shards: by-class needs text, or one label for each example; expected even");
   // The bytes of all workers, at sixteen per parameter and step, must fit into
   // 63 bits.
   const auto parameters = static_cast<double>(model->dense_parameters());
@@ -131,8 +131,8 @@ RunLength check_run(
                                  static_cast<double>(options.workers) <
                              9e18,
       Config,
-      "{}{} steps of {}{}{} parameters send more bytes than can be counted; "
-      "expected fewer",
+      "{}{} steps of {}{}{} parameters send more bytes than a 64-bit counter "
+      "holds; expected fewer",
       options.train.steps > 0 ? "train.steps: " : "train.epochs: ", with_commas(length.steps),
       options.workers, options.workers == 1 ? " worker and " : " workers and ",
       with_commas(static_cast<std::int64_t>(parameters)));

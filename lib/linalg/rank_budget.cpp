@@ -239,8 +239,8 @@ std::vector<RankChoice> budget_ranks(
   Budget budget(rule, spectra, wanted - other);
   ABT_CHECK(
       budget.left() >= 0, Config,
-      "method.rank.ratio: expected at most {:.2f}, which the least rank of every "
-      "factored layer reaches; got {}",
+      "method.rank.ratio: expected at most {:.2f}, the ratio with every factored "
+      "layer at its lowest rank; got {}",
       dense / (wanted - budget.left()), rule.ratio);
   return budget.solve();
 }

@@ -51,8 +51,8 @@ Facts facts_of(const config::RunOptions& options) {
       config::check_run(options, shape, data.shape.train - options.data.validation);
   ABT_CHECK(
       !length.by_clock, Config,
-      "train.seconds: how many steps fit into {} is known once they have been made; to plan them, "
-      "give train.seconds=0 and train.steps or train.epochs",
+      "train.seconds: the number of steps in {} is only known after the run; to plan, set "
+      "train.seconds=0 and train.steps or train.epochs",
       human_seconds(options.train.seconds));
   std::vector<config::PlannedSizes> possible = possible_sizes(options, shape);
   std::vector<std::string> notes = data.shape.account.doubts;

@@ -221,8 +221,8 @@ void check_same_past(
   const auto parts = later.parts_from(earlier, std::min(from.step, before.steps - 1));
   ABT_CHECK(
       !parts, Config,
-      "{}: in a run of {} steps, {} would have acted differently after step {} than in the run of "
-      "{} steps that is continued; give its percentages of that run in steps instead: {}",
+      "{}: a run of {} steps with {} differs from the continued run after step {}, because some "
+      "lengths are percentages of the continued run's {} steps; give them in steps instead: {}",
       length_key(options), length.steps, options.method.name, parts.value_or(0), before.steps,
       shares_in_steps(options, before.steps));
 }

@@ -280,8 +280,8 @@ class FileDecomposer {
     if (options_.budget_bytes == 0) {
       ABT_CHECK(
           options_.rule.ratio <= most, Usage,
-          "--ratio: expected at most {}, which the least rank of every matrix "
-          "that may be cut reaches; got {}",
+          "--ratio: expected at most {}, the ratio with every factored matrix at its "
+          "lowest rank; got {}",
           std::floor(most * 100 + 1e-6) / 100, options_.rule.ratio);
       take_all(options_.rule.ratio);
       return;
@@ -297,8 +297,8 @@ class FileDecomposer {
     }
     ABT_CHECK(
         fits(most), Usage,
-        "--budget: expected at least {} bytes, which the least rank of every "
-        "matrix that may be cut takes; got {}",
+        "--budget: expected at least {} bytes, the size with every factored matrix at its "
+        "lowest rank; got {}",
         file_bytes(), options_.budget_bytes);
     double low = 1;
     double high = most;

@@ -199,7 +199,7 @@ TEST(Appender, GoesBackToAPosition) {
   EXPECT_EQ(lines_of(path, 4).size(), 4);
   EXPECT_EQ(read_file(path), "one\n");
   expect_error(
-      [&] { lines_of(path, 100); }, ErrorKind::DamagedData, {"at least 100 bytes, but has 4"});
+      [&] { lines_of(path, 100); }, ErrorKind::DamagedData, {"at least 100 bytes, found 4"});
 }
 
 TEST(Appender, OfALineWithoutRoomNothingStays) {
@@ -265,7 +265,7 @@ TEST(Appender, NoticesThatItsFileWasCut) {
   Appender writer(path);
   writer.write("one\ntwo\n");
   std::filesystem::resize_file(path, 5);
-  expect_has(writer.find_again(), "was cut from 8 to 5 bytes");
+  expect_has(writer.find_again(), "from 8 to 5 bytes");
   EXPECT_EQ(writer.find_again(), "");
   EXPECT_EQ(writer.size(), 5);
 }

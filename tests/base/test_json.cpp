@@ -57,8 +57,8 @@ TEST(Json, SizeIsBounded) {
 }
 
 TEST(Json, DamageIsNamed) {
-  EXPECT_EQ(problem_of("[1e999]"), "this has a number that no double can hold");
-  EXPECT_EQ(problem_of("[-1e999]"), "this has a number that no double can hold");
+  EXPECT_EQ(problem_of("[1e999]"), "a number here is outside the range of a double");
+  EXPECT_EQ(problem_of("[-1e999]"), "a number here is outside the range of a double");
   EXPECT_EQ(
       problem_of(R"({"a":{"b\u001b":1,"c":2,"b\u001b":3}})"),
       R"(this has the key "b\u001b" twice)");

@@ -223,8 +223,8 @@ TEST_F(CliRunFolder, PhasesThatAreSharesOfARunKeepItsLength) {
   const std::string longer = "--resume '" + path() + "' train.steps=16";
   expect_exit(
       78, longer,
-      {"ab would have acted differently after step 2",
-       "give its percentages of that run in steps instead: method.warmup_steps=2\n"});
+      {"a run of 16 steps with ab differs from the continued run after step 2",
+       "give them in steps instead: method.warmup_steps=2\n"});
   EXPECT_TRUE(files() == before);
   expect_exit(
       78, longer + " method.warmup_steps=3",

@@ -137,7 +137,7 @@ const Case kValues[] = {
      "train: {precision: fp16}\n",
      {},
      {"c.yaml:1:20: error: train.precision: expected one of auto, fp32, bf16, got "
-      "'fp16' (fp16 is not offered here, bf16 is)"}},
+      "'fp16' (fp16 is not supported; use bf16)"}},
     {"zero_rate",
      "optimizer: {lr: 0}\n",
      {},

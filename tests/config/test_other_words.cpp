@@ -101,7 +101,7 @@ const Case kWordsOfOthers[] = {
      "train: {precision: 16-mixed}\ndevice: gpu\noptimizer: {name: SGD}\n"
      "schedule: {name: CosineAnnealingLR}\nreducer: {dtype: torch.bfloat16}\n",
      {},
-     {"c.yaml:1:20: error: train.precision: ... got '16-mixed' (fp16 is not offered here, bf16 is)",
+     {"c.yaml:1:20: error: train.precision: ... got '16-mixed' (fp16 is not supported; use bf16)",
       "c.yaml:2:9: error: device: ... got 'gpu' (did you mean 'cuda'?)",
       "c.yaml:3:19: error: optimizer.name: ... got 'SGD' (did you mean 'sgd'?)",
       "c.yaml:4:18: error: schedule.name: ... got 'CosineAnnealingLR' (did you mean 'cosine'?)",

@@ -411,7 +411,7 @@ TEST_F(Arrays, LabelsThatMakeFarTooManyClassesAreRefused) {
        "only 3 of them have examples (1000, 1001, 40000); expected labels 0 .. 2", "got auto"});
   put_both(x, at::where(y == 2, 255, y).to(at::kByte));
   expect_refused(
-      ErrorKind::Config, {"256 classes", "if 255 marks examples to be ignored, leave these out"});
+      ErrorKind::Config, {"256 classes", "remove examples labeled 255 if that means \"ignore\""});
   options_.task = Task::Classes;
   EXPECT_EQ(load_dataset(options_).classes, 256);
   options_.task = Task::Regression;
@@ -428,7 +428,7 @@ TEST_F(Arrays, ALabelThatOthersIgnoreIsDoubtful) {
   put_both(x, y);
   const std::string doubt = doubts_of(load_dataset(options_).account);
   EXPECT_NE(
-      doubt.find("the label 255 is taken for a class; labels that do not count are -100"),
+      doubt.find("label 255 is read as a class. To exclude labels from the loss, write -100"),
       doubt.npos)
       << doubt;
   put_both(x, y.to(at::kLong).masked_fill(y == 255, kIgnoredLabel));
@@ -462,7 +462,7 @@ TEST_F(Arrays, FloatingPointLabelsAreNoRegressionUnlessSomeoneSaysSo) {
   one_hot[5].fill_(1);
   expect_asked(one_hot, "zeros and ones");
   options_.task = Task::Classes;
-  expect_refused(ErrorKind::DamagedData, {"expected N labels, or N one-hot rows"});
+  expect_refused(ErrorKind::DamagedData, {"expected N labels or N one-hot rows"});
   options_.task = Task::Regression;
   Dataset set = load_dataset(options_);
   EXPECT_TRUE(set.regression);

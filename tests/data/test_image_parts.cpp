@@ -90,9 +90,8 @@ TEST_F(Parts, TestAndValidationImagesOfTheirOwn) {
   EXPECT_EQ(set.train.size(), 4);
   expect_has(
       set.account.facts.front(),
-      "the training images are those of train, and the test images are those of test; the 3 images "
-      "of val "
-      "are for validation");
+      "training images come from train, test images from test; the 3 images of val "
+      "serve for validation");
   EXPECT_TRUE(set.account.doubts.empty());
   // The key takes training images instead.
   options.validation = 1;
@@ -101,7 +100,7 @@ TEST_F(Parts, TestAndValidationImagesOfTheirOwn) {
   EXPECT_EQ(take_validation(set, 1, 1).size(), 1);
   EXPECT_EQ(set.train.size(), 3);
   ASSERT_EQ(set.account.doubts.size(), 1U);
-  expect_has(set.account.doubts[0], root_ / "val is not read, since data.validation");
+  expect_has(set.account.doubts[0], root_ / "val is not read, because data.validation");
 }
 
 // ImageNet's test images have no classes.
@@ -191,7 +190,7 @@ TEST_F(Parts, ClassesWithoutImages) {
   EXPECT_EQ(labels_of(as_list(set.test).labels), Indices{0});
   EXPECT_EQ(set.classes, 2);
   ASSERT_EQ(set.account.doubts.size(), 1U);
-  expect_has(set.account.doubts[0], "no images of 1 of the 2 classes: b");
+  expect_has(set.account.doubts[0], "no images for 1 of the 2 classes: b");
   // As torchvision's ImageFolder.
   fs::create_directories(root_ / "train/aa");
   refusal(ErrorKind::DamagedData, {root_ / "train", "found none in aa"});
@@ -223,9 +222,9 @@ TEST_F(Parts, ImagesOfOtherFormatsAreDoubted) {
   root_.add("train/a/._1.jpg", "x");
   const Account account = load_dataset(options_of(root_)).account;
   ASSERT_EQ(account.doubts.size(), 1U);
-  expect_has(account.doubts[0], "1 file was skipped whose names are those of BMP");
+  expect_has(account.doubts[0], "1 file was skipped: BMP");
   expect_has(join(account.facts, "\n"), "train/a/2.bmp");
-  expect_has(join(account.facts, "\n"), "1 image was skipped, since a dot");
+  expect_has(join(account.facts, "\n"), "1 image was skipped, because names that start with a dot");
 }
 
 }  // namespace

@@ -112,9 +112,8 @@ TEST(OrderRuns, RefuseZerosForHiddenLayers) {
   o.model.init = nn::InitName::Zeros;
   EXPECT_EQ(
       refusal_of(o),
-      "model.init: zeros, but mlp has hidden layers, which get no gradient "
-      "from "
-      "zeros; expected kaiming or orthogonal");
+      "model.init: mlp has hidden layers, which get no gradient if they start at zero; expected "
+      "kaiming or orthogonal, got zeros");
   o.model.name = "softmax";
   EXPECT_EQ(refusal_of(o), "");
   o.model.width = 0.5;

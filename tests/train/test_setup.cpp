@@ -141,8 +141,7 @@ TEST_F(Prepared, SaysFirstWhatWasRead) {
             "{}: image-folder from {}, 12 training and 8 test images; 2 classes: c0, c1\n",
             options_.name, root_.path()),
         root_.path() + "/train: 1 file was skipped",
-        root_.path() + ": the training images are those of train, and the test images are those "
-                       "of val\n"}) {
+        root_.path() + ": training images come from train, test images from val\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << text;
   }
 }

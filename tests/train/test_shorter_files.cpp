@@ -44,7 +44,7 @@ TEST_P(ShorterRun, EndsAndNamesTheFile) {
   Log log(LogLevel::Quiet);
   const std::string message = expect_error(
       [&] { train(options, {.hooks = hooks}, log); }, ErrorKind::Io,
-      {file, "another program has made it shorter"});
+      {file, "another program shortened the file"});
   const std::string run = folder / "runs/shorter";
   const auto failure = nlohmann::json::parse(read_file(run + "/failure.json"));
   EXPECT_EQ(failure["exit_code"], 74);

@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadHeader{"Metadata", R"({"__metadata__":{"k":1}})", 0, "'k' is not text"},
         BadHeader{"MetadataList", R"({"__metadata__":[]})", 0, "metadata"},
         BadHeader{"TwiceInside", R"({"a":{"dtype":"U8","dtype":"F32"}})", 0, "twice"},
-        BadHeader{"BeyondDouble", ONE("[1e999]", "[0,4]"), 4, "a number that no double can hold"},
+        BadHeader{"BeyondDouble", ONE("[1e999]", "[0,4]"), 4, "outside the range of a double"},
         BadHeader{
             "ManyDimensions",
             ONE("[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"

@@ -203,7 +203,7 @@ void ControlChannel::handle_at_hub(const Message& message) {
           result = {
               Type::Vote, 0, static_cast<std::int64_t>(ErrorKind::Config),
               formatted(
-                  "what the {} workers told each other has {} bytes: expected at most {}",
+                  "the votes of {} workers take {} bytes together; expected at most {}",
                   options_.size, result.text.size(), wire::kMaxVerdictLength)};
         }
         result.type = Type::Verdict;

@@ -73,13 +73,13 @@ Rows rows_of(const at::Tensor& y) {
 // What floating-point numbers look like if they do not look like a regression's; else empty.
 std::string doubt_of(const at::Tensor& y, bool per_token) {
   if (y.dim() == 1 || y.size(1) == 1 || per_token) {
-    return look_like_labels(y) ? "are whole numbers, as labels of classes are" : "";
+    return look_like_labels(y) ? "look like class labels (whole numbers)" : "";
   }
   const Rows rows = rows_of(y);
-  return rows == Rows::OneHot ? "are rows with a single 1, as one-hot labels are"
+  return rows == Rows::OneHot ? "look like one-hot labels"
          : rows == Rows::ZerosAndOnes
-             ? "are rows of zeros and ones, as the labels of examples with several classes are, "
-               "for which there is only the mean squared error of a regression"
+             ? "look like multi-label rows (zeros and ones), for which the only loss here is a "
+               "regression's mean squared error"
              : "";
 }
 
@@ -103,8 +103,8 @@ Answers classes_of(const at::Tensor& y, const std::string& path, bool per_token)
   if (in_columns && y.size(1) > 1) {
     ABT_CHECK(
         rows_of(y) == Rows::OneHot, DamagedData,
-        "{}: expected N labels, or N one-hot rows, for data.task: classes; found {} {} of other "
-        "numbers",
+        "{}: expected N labels or N one-hot rows for data.task: classes, found {} {} with "
+        "other values",
         path, y.scalar_type(), y.sizes());
     return {at::argmax(y, 1), y.size(1)};
   }
@@ -132,7 +132,7 @@ Answers answers_of(
       throw ConflictError(
           {{"data.task"},
            formatted(
-               "the y of {}, {} {}, {}; expected classes or regression, got auto", path,
+               "the values of y in {} ({} {}) {}; expected classes or regression, got auto", path,
                y.scalar_type(), y.sizes(), doubt)});
     }
   }
@@ -170,8 +170,8 @@ void check_labels(
   if (labels[0].dim() == 2) {  // not every class need occur among per-token labels
     if (may_ignore && labels[0].scalar_type() == at::kByte) {
       account.doubts.push_back(formatted(
-          "{}: the label 255 is taken for a class; labels that do not count are {}, of a wider "
-          "integer type. data.task: classes says that it is one",
+          "{}: label 255 is read as a class. To exclude labels from the loss, write {} in a wider "
+          "integer type; to confirm that 255 is a class, set data.task: classes",
           path, kIgnoredLabel));
     }
     return;
@@ -199,13 +199,12 @@ void check_labels(
   throw ConflictError(
       {{"data.task"},
        formatted(
-           "the labels of {} would make {} classes, but only {} of them {} examples ({}); "
-           "{}expected "
-           "labels 0 .. {} (numpy.unique(y, return_inverse=True)[1] renumbers them), or classes if "
-           "all {} are meant, or regression if they are numbers to predict; got auto",
+           "the labels of {} imply {} classes, but only {} of them {} examples ({}); {}expected "
+           "labels 0 .. {} (numpy.unique(y, return_inverse=True)[1] renumbers them), classes if "
+           "there are {} classes, or regression if the labels are values to predict; got auto",
            path, with_commas(classes), with_commas(used), used == 1 ? "has" : "have",
            first_of(names),
-           may_ignore ? "if 255 marks examples to be ignored, leave these out; " : "", used - 1,
+           may_ignore ? "remove examples labeled 255 if that means \"ignore\"; " : "", used - 1,
            with_commas(classes))});
 }
 

@@ -76,16 +76,16 @@ using ClassNumbers = std::map<std::string, std::int64_t>;
 ClassNumbers number_classes(const Split& train) {
   ABT_CHECK(
       train.empty.empty(), DamagedData,
-      "{}: expected .jpg, .jpeg, .png or .webp files in each folder, since each is a class; found "
-      "none in {}. Remove what is no class",
+      "{}: each folder is a class and needs .jpg, .jpeg, .png or .webp files; found none in {}. "
+      "Remove folders that are not classes",
       train.where, first_of(train.empty, kShown));
   ClassNumbers numbers;
   for (const std::string& name : train.classes) {
     const auto number = static_cast<std::int64_t>(numbers.size());
     ABT_CHECK(
         numbers.emplace(composed(name), number).second, DamagedData,
-        "{}: expected one folder for each class, found two of the name '{}', one with composed and "
-        "one with decomposed letters (NFC and NFD in Unicode); join them",
+        "{}: expected one folder for each class, found two named '{}' that differ only in Unicode "
+        "normalization (NFC and NFD); merge them",
         train.where, printable(name));
   }
   return numbers;
@@ -105,8 +105,8 @@ std::vector<std::string> absent_classes(
     const std::string near = nearest(name, train.classes);
     ABT_CHECK(
         number != numbers.end(), DamagedData,
-        "{}/{}: expected only classes that also exist in {}, found another{}", part.where,
-        printable(name), fs::path(train.where).filename().string(),
+        "{}/{}: expected only the classes of {}, found another one{}", part.where, printable(name),
+        fs::path(train.where).filename().string(),
         near.empty() ? "" : formatted(" (did you mean '{}'?)", printable(near)));
     absent[static_cast<std::size_t>(number->second)].clear();
   }
@@ -188,19 +188,19 @@ void add_skipped(const Split& split, Account& account) {
   };
   if (others > 0) {
     account.facts.push_back(formatted(
-        "{}: {} skipped, since only .jpg, .jpeg, .png and .webp files in class folders are read: "
+        "{}: {} skipped, because only .jpg, .jpeg, .png and .webp files in class folders are read: "
         "{}{}",
         split.where, counted(others, "file was", "files were"), join(named, ", "),
         others > std::ssize(named) ? ", ..." : ""));
   }
   if (hidden > 0) {
     account.facts.push_back(formatted(
-        "{}: {} skipped, since a dot at the start of the name hides a file", split.where,
+        "{}: {} skipped, because names that start with a dot are hidden", split.where,
         counted(hidden, "image was", "images were")));
   }
   if (pictures > 0) {
     account.doubts.push_back(formatted(
-        "{}: {} skipped whose names are those of BMP, TIFF, GIF or other images; convert them to "
+        "{}: {} skipped: BMP, TIFF, GIF and other image formats are not read; convert them to "
         "PNG",
         split.where, counted(pictures, "file was", "files were")));
   }
@@ -222,14 +222,14 @@ void check_depth(const Split& train, const std::string& part, Account& account) 
   const std::string only = printable(train.classes.front());
   ABT_CHECK(
       inside.size() > 1, DamagedData,
-      "{}: expected a folder for each class, found only {}, which has the folders {}. {}",
+      "{}: expected a folder for each class, found only {}, which contains the folders {}. {}",
       train.where, only, names,
       is_root ? formatted("Set data.root: {}/{}", train.where, only)
-              : "Move the folders of the classes one level up");
+              : "Move the class folders up one level");
   if (is_root && std::ranges::count(inside, inside.front()) == std::ssize(inside)) {
     account.doubts.push_back(formatted(
-        "{}: {} are read as classes, but each of them has the folders {}; if those are the "
-        "classes, give the parts of the data set the names train, val and test",
+        "{}: {} are read as classes, but each contains the folders {}; if those are the "
+        "classes, name the parts of the data set train, val and test",
         train.where, first_of(train.classes, kShown), names));
   }
 }
@@ -239,17 +239,17 @@ std::string parts_fact(const ImageParts& parts, const Dataset& set, double share
   const std::string root = set.found_in;
   if (parts.test.empty()) {
     return formatted(
-        "{}: there is no folder for tests, so that {} of each class are the test set "
+        "{}: there is no test folder, so {} of each class become the test set "
         "(data.test_share)",
         parts.train == kRootPart ? root : root + "/" + printable(parts.train), print_number(share));
   }
   return formatted(
-      "{}: the training images are those of {}, and the test images are those of {}{}", root,
-      printable(parts.train), printable(parts.test),
+      "{}: training images come from {}, test images from {}{}", root, printable(parts.train),
+      printable(parts.test),
       parts.validation.empty()
           ? ""
           : formatted(
-                "; the {} images of {} are for validation", with_commas(set.validation.size()),
+                "; the {} images of {} serve for validation", with_commas(set.validation.size()),
                 printable(parts.validation)));
 }
 
@@ -270,7 +270,8 @@ Dataset open_image_folder(const DataOptions& options, const std::string& root, L
     parts.test = std::exchange(parts.validation, "");
   } else if (options.validation > 0 && !parts.validation.empty()) {
     out.account.doubts.push_back(formatted(
-        "{}/{} is not read, since data.validation holds out training images; 0 takes this folder",
+        "{}/{} is not read, because data.validation holds out training images; 0 uses this folder "
+        "instead",
         root, printable(std::exchange(parts.validation, ""))));
   }
   Split train = read_split(root, parts.train);
@@ -296,8 +297,8 @@ Dataset open_image_folder(const DataOptions& options, const std::string& root, L
     add_skipped(split, out.account);
     if (!absent.empty()) {
       out.account.doubts.push_back(formatted(
-          "{}: there are no images of {} of the {} classes: {}", split.where, absent.size(),
-          out.classes, first_of(absent, kShown)));
+          "{}: no images for {} of the {} classes: {}", split.where, absent.size(), out.classes,
+          first_of(absent, kShown)));
     }
     return images_of(std::move(split), numbers, "images in " + part, options, root, log);
   };
@@ -312,7 +313,7 @@ Dataset open_image_folder(const DataOptions& options, const std::string& root, L
     std::tie(out.train, out.test) = split_classes(all, out.classes, options.test_share);
     ABT_CHECK(
         out.test.size() > 0, DamagedData,
-        "{}: expected a class with at least two images, of which one is for the test set", root);
+        "{}: expected a class with at least two images, one of them for the test set", root);
   }
   std::vector<std::string>& facts = out.account.facts;
   facts.insert(facts.begin(), parts_fact(parts, out, options.test_share));
