@@ -115,8 +115,7 @@ Fields fields_of(ReducerOptions& o, const std::string& other) {
       .of({"threshold"});
   f.number(
        "error_decay", o.error_decay, between(0, 1),
-       "what was not sent is multiplied by this "
-       "before it is added to the next gradient")
+       "factor applied to what was not sent before it is added to the next gradient")
       .of({"int8", "int4", "int2", "sparseloco"});
   f.number("density", o.density, above_to(0, 1), "share of the elements that are sent")
       .of({"sparseloco"});
@@ -126,8 +125,8 @@ Fields fields_of(ReducerOptions& o, const std::string& other) {
         {"int8", CodeTransport::Int8},
         {"a2a", CodeTransport::AllToAll},
         {"gather", CodeTransport::Gather}},
-       "how codes are sent; hylo's linear layers: auto is int8; threshold and "
-       "ternary: not a2a, auto is whichever sends less")
+       "how codes are sent; auto: for hylo's linear layers int8, for threshold and ternary "
+       "whichever sends less; a2a: only for hylo")
       .of({"hylo", "threshold", "ternary"});
   f.integer(
        "evaluate_every", o.evaluate_every, between(0, kMaxSteps),

@@ -34,7 +34,7 @@ Fields fields_of(TrainOptions& o) {
       .free(MayChange::ToAuto);
   f.choice(
       "cuda_graphs", o.cuda_graphs, {{"auto", std::nullopt}, {"on", true}, {"off", false}},
-      "run steps on a GPU as captured graphs; auto: where that works");
+      "run steps on a GPU as CUDA graphs; auto: if possible");
   f.integer("accumulate", o.accumulate, between(1, 1e6), "micro-batches per step")
       .free(MayChange::WithWorkers);
   f.number(
@@ -48,14 +48,17 @@ Fields fields_of(TrainOptions& o) {
   f.integer("log_every", o.log_every, between(1, kMaxSteps), "steps between `step` events").free();
   f.flag(
        "tensorboard", o.tensorboard,
-       "an events file in the run folder with what metrics.jsonl says "
+       "also write the content of metrics.jsonl as an events file for TensorBoard "
        "(docs/metrics.md)")
       .free();
   f.integer(
        "threads", o.threads, between(0, 4096),
        "cores per worker; 0: $OMP_NUM_THREADS, or else divided evenly")
       .free();
-  f.number("timeout", o.timeout, above_to(0, 1e7), "seconds that a collective may take").free();
+  f.number(
+       "timeout", o.timeout, above_to(0, 1e7),
+       "longest time that a collective may take, in seconds")
+      .free();
   return f;
 }
 
@@ -63,13 +66,12 @@ Fields fields_of(CheckpointOptions& o) {
   Fields f;
   f.duration(
        "every", o.every, between(0, kMaxSteps),
-       "interval, and the end where a longer run passes through it; 0: only "
+       "interval; the end of a run also gets one if a longer run could continue from it; 0: only "
        "when the run is stopped")
       .free();
   f.integer(
        "keep", o.keep, between(1, 1e6),
-       "how many of the newest checkpoints to keep, besides the one that is "
-       "best on held-out images")
+       "number of newest checkpoints to keep, besides the best one on held-out examples")
       .free();
   return f;
 }
@@ -89,13 +91,13 @@ Fields fields_of(EvaluateOptions& o) {
       .free();
   f.flag(
       "groups", o.groups,
-      "ab: also score each group's own model before they are merged, which "
-      "takes as long again for each group");
+      "ab: also score each group's own model before the merge, which costs one more evaluation per "
+      "group");
   f.integer(
        "norm_batches", o.norm_batches, between(0, 1e6),
        "batches of training examples per worker from which the running statistics of batch norms "
-       "are recomputed, with every method, before each evaluation of the merged model and for the "
-       "final model; 0: the workers' own are averaged (docs/methods.md)")
+       "are recomputed before each evaluation of a merged model and for the final model; 0: the "
+       "workers' statistics are averaged (docs/methods.md)")
       .free();
   return f;
 }
@@ -163,15 +165,14 @@ Fields fields_of(RunOptions& o) {
   f.integer("seed", o.seed, "seed of all random numbers");
   f.integer(
        "workers", o.workers, between(1, 65536),
-       "number of workers: threads, or under a launcher its processes; default: 2 for AB-training "
-       "in two groups, else 1")
+       "number of workers: threads, or processes under a launcher; default: 2 for AB-training in "
+       "two groups, else 1")
       .free();
   f.numbers_or(
        "balance", {{"none", false}, {"auto", true}}, o.balance.measures, o.balance.speeds,
        above_to(0, 1e6),
-       "speeds of the workers, in any unit: their batches are in that proportion, "
-       "data.batch_size on average; auto: measured when the run starts "
-       "(docs/hosts.md)")
+       "speeds of the workers, in any unit, to which their batches are proportional "
+       "(data.batch_size on average); auto: measured when the run starts (docs/hosts.md)")
       .free();
   f.choice(
        "device", o.device,
@@ -191,8 +192,8 @@ Fields fields_of(RunOptions& o) {
   f.choice(
        "on_lost_worker", o.on_lost_worker,
        {{"stop", OnLostWorker::Stop}, {"continue", OnLostWorker::Continue}},
-       "whether a run ends when it loses a worker, or the others go on, where MPI allows it "
-       "(docs/failures.md)")
+       "what happens when a worker is lost: the run ends, or the others continue, where MPI allows "
+       "it (docs/failures.md)")
       .free();
   f.integer(
        "min_workers", o.min_workers, between(1, 65536),

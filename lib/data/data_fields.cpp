@@ -56,11 +56,10 @@ Fields fields_of(DataOptions& o) {
       "test");
   f.choice<Shards>(
       "shards", o.shards, {{"even", Shards::Even}, {"by-class", Shards::ByClass}},
-      "how the training examples are divided among the workers; even: each takes its share of all "
-      "of them; by-class: each has examples of other classes, or another part of a text, as where "
-      "data cannot leave the place they come from");
-  f.integer(
-       "prefetch", o.prefetch, between(1, 1024), "batches prepared ahead, if the host makes them")
+      "how the training examples are divided among the workers; even: each takes an equal share of "
+      "all of them; by-class: each has other classes, or another part of a text, as if data could "
+      "not leave their site");
+  f.integer("prefetch", o.prefetch, between(1, 1024), "batches that the host prepares in advance")
       .free();
   f.auto_or_flag(
        "on_device", o.on_device,
@@ -135,9 +134,8 @@ Fields fields_of(DataOptions& o) {
       .of({"gcide", "text"});
   f.number(
        "test_share", o.test_share, above_to(0, 0.5),
-       "share of the data that becomes the test set where there is no other: for text its tail, "
-       "for "
-       "arrays and each class of image-folder random examples, the same in every run")
+       "share of the data that becomes the test set if there is none: the tail of a text; random "
+       "examples of arrays and of each class of image-folder, the same in every run")
       .of({"gcide", "text", "arrays", "image-folder"});
   f.choice(
        "task", o.task,

@@ -28,8 +28,7 @@ Fields fields_of(RankRule& r) {
       .of({"ratio", "budget"}, "rule");
   f.number(
        "floor", r.floor, between(0, 1),
-       "no layer's rank is below this share of the rank that the same "
-       "compression of all layers would give it")
+       "each layer keeps at least this share of its rank under equal compression of all layers")
       .of({"budget"}, "rule");
   f.auto_or_integer(
        "multiple", r.multiple, between(1, 1024),

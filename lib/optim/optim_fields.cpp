@@ -23,8 +23,8 @@ Fields fields_of(OptimizerOptions& o) {
   f.number("lr", o.lr, above_to(0, kLargest), "learning rate after the warm-up");
   f.number(
        "weight_decay", o.weight_decay, between(0, kLargest),
-       "share of itself, times the learning rate, that each step takes off a weight (sgd: added to "
-       "the gradient); two factors that are trained together take half of it each")
+       "each step shrinks a weight by this share times the learning rate (sgd: adds it to the "
+       "gradient); two factors that are trained together get half of it each")
       .of({"sgd", "adamw", "muon"});
   f.flag("decay_all", o.decay_all, "apply weight decay to biases and norm layers too")
       .of({"sgd", "adamw", "muon"});
@@ -33,7 +33,7 @@ Fields fields_of(OptimizerOptions& o) {
   f.number("beta2", o.beta2, from_to_below(0, 1), "decay rate of the second moment")
       .of({"adamw", "muon"});
   f.number("eps", o.eps, above_to(0, kLargest), "added to the denominator").of({"adamw", "muon"});
-  f.number("momentum", o.momentum, from_to_below(0, 1), "share of the earlier steps in each step")
+  f.number("momentum", o.momentum, from_to_below(0, 1), "decay rate of the momentum")
       .of({"sgd", "muon"});
   f.auto_or_flag("nesterov", o.nesterov, "use Nesterov momentum; auto: only muon does")
       .of({"sgd", "muon"});
@@ -44,13 +44,13 @@ Fields fields_of(OptimizerOptions& o) {
       .of({"muon"});
   f.choice<MuonMatrices>(
        "matrices", o.matrices, {{"all", MuonMatrices::All}, {"factors", MuonMatrices::Factors}},
-       "which matrices are orthogonalized; factors: only those of ab, so "
-       "that dense phases and dense layers train by AdamW")
+       "which matrices are orthogonalized; factors: only those of ab, so AdamW trains dense phases "
+       "and dense layers")
       .of({"muon"});
   f.number(
        "other_lr", o.other_lr, above_to(0, kLargest),
-       "learning rate of all that AdamW trains: biases, norms, embeddings "
-       "and what matrices leaves out; follows the schedule as lr does")
+       "learning rate of everything that AdamW trains: biases, norms, embeddings and the matrices "
+       "that optimizer.matrices leaves out; follows the schedule like lr")
       .of({"muon"});
   f.integer("ns_steps", o.ns_steps, between(1, 20), "Newton-Schulz steps; fewer are coarser")
       .of({"muon"});

@@ -22,8 +22,8 @@ Fields fields_of(OrderOptions& o) {
       "(docs/methods/orders.md)");
   f.choice(
        "unit", o.unit, {{"microbatch", OrderUnit::Microbatch}, {"example", OrderUnit::Example}},
-       "what is ordered by gradients: a worker's images of a step, which "
-       "then stay together, or single images, each by its own gradient")
+       "what is ordered: a worker's images of a step, which then stay together, or single images, "
+       "each by its own gradient")
       .of({"grab", "id-grab", "cd-grab"});
   f.choice("wire", o.wire, kWires, "how cd-grab sends gradient differences").of({"cd-grab"});
   return f;

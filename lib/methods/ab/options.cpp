@@ -33,7 +33,7 @@ void add_ab_fields(Fields& f, MethodOptions& o) {
       .free(MayChange::WithWorkers);
   f.choice<Trains>(
       "trains", o.trains, {{"one", Trains::One}, {"both", Trains::Both}},
-      "whether a group trains one factor, with the other one frozen, or both");
+      "which factors a group trains: one, with the other one frozen, or both");
   f.choice<SyncMode>("sync", o.sync, kSyncModes, "what a synchronization averages");
   f.duration(
       "full_rank_steps", o.full_rank_steps, between(0, kMaxSteps),
@@ -49,19 +49,19 @@ void add_ab_fields(Fields& f, MethodOptions& o) {
       "of squares");
   f.number(
       "factor_lr_scale", o.factor_lr_scale, above_to(0, kLargest),
-      "the factors' learning rate divided by that of the rest");
+      "factors learn at this multiple of the learning rate");
   f.choice<RampKind>(
       "ramp", o.ramp,
       {{"none", RampKind::None}, {"linear", RampKind::Linear}, {"reference", RampKind::Reference}},
-      "how the learning rate recovers after a switch of phase");
+      "how the learning rate rises again after a switch of phase");
   f.auto_or_duration(
       "rebound_steps", o.rebound_steps, between(0, kMaxSteps),
       "length of a ramp; auto: full_rank_steps (or 20), at most the "
       "length of the factored phase");
   f.choice<FactorMoments>(
       "moments", o.moments, {{"zero", FactorMoments::Zero}, {"carry", FactorMoments::Carry}},
-      "the optimizer's moments of a factor after a decomposition: zero, or "
-      "those of before, in the new basis");
+      "what a decomposition does with the factors' optimizer moments: reset them to zero, or carry "
+      "them over into the new basis");
   f.texts(
       "keep_dense", o.keep_dense,
       "layers that are never factored, names or globs; default: the "
@@ -69,8 +69,8 @@ void add_ab_fields(Fields& f, MethodOptions& o) {
   f.texts("only", o.only, "names or globs of the only layers that are factored; []: all");
   f.choice<Remainder>(
       "remainder", o.remainder, {{"drop", Remainder::Drop}, {"freeze", Remainder::Freeze}},
-      "what becomes of what the factors do not hold of a weight; freeze: it stays, and is "
-      "not trained, so that the factors are an adapter of the weight");
+      "what happens to the part of a weight that its factors do not hold; drop: it is lost; "
+      "freeze: it stays, untrained, so that the factors are an adapter");
   f.choice<AdapterStart>(
        "start", o.start, {{"svd", AdapterStart::Svd}, {"zero", AdapterStart::Zero}},
        "an adapter's first factors: the weight's largest singular values, as in PiSSA, or a "
@@ -87,21 +87,20 @@ void add_ab_fields(Fields& f, MethodOptions& o) {
       .of({"freeze"}, "remainder");
   f.number(
       "dense_share", o.dense_share, from_to_below(0, 1),
-      "the smallest of all other layers, which together have at most this "
-      "share of their parameters, are not factored either");
+      "the smallest of the remaining layers stay dense, too, as long as they have at most this "
+      "share of the remaining parameters");
   f.section("rank", linalg::fields_of(o.rank), "rank of each layer");
   f.duration(
       "anneal_steps", o.anneal_steps, between(0, kMaxSteps),
-      "from the end of the warm-up on, decompositions cut to a growing "
-      "ratio for so long, and then to rank.ratio; for the rules ratio and "
-      "budget");
+      "after the warm-up, decompositions cut to a ratio that grows up to rank.ratio over this "
+      "length; for the rules ratio and budget");
   f.number(
       "anneal_from", o.anneal_from, between(1, 1e6),
       "the ratio of the first decomposition with anneal_steps");
   f.auto_or_integer(
       "blocks", o.blocks, between(1, 64),
-      "k: each layer is factored as a grid of k x k blocks, or of as many as "
-      "divide its inputs and outputs and leave each block a rank; auto: 8");
+      "k: each layer is factored as a grid of k x k blocks, or of the most that divide its inputs "
+      "and outputs and leave each block a rank of 1; auto: 8");
   f.section("full_phase", fields_of(o.full_phase), "the dense phases");
 }
 

@@ -24,7 +24,7 @@ void add_local_fields(Fields& f, MethodOptions& o) {
   f.choice<Averaged>(
       "average", o.average,
       {{"params", Averaged::Params}, {"params+moments", Averaged::ParamsAndMoments}},
-      "what is averaged besides running statistics");
+      "what is averaged in addition to running statistics");
 }
 
 void add_fragment_fields(Fields& f, MethodOptions& o) {
