@@ -3,7 +3,8 @@
 # a short run of each kind, and the Python module with that version's PyTorch.
 #   scripts/versions.sh                  the newest patch of each minor version of the range
 #   scripts/versions.sh 2.9.1 2.15.0     these
-# It takes about ten minutes for each version on two cores, and 5 GB below ~/.cache/abtrain.
+# It takes about ten minutes for each version on two cores, and 5 GB below ~/.cache/abtrain at a
+# time: versions that were not installed before are removed again, as is each build.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 case ${1-} in
@@ -27,6 +28,7 @@ trained() {
 }
 
 for version in "$@"; do
+  was_there=$([[ -d $cache/torch-$version ]] && echo true || echo false)
   scripts/setup.sh --tests --torch "$version"
   mkdir -p build
   run_logged cmake --preset cpu -B "build/torch-$version" -DABTRAIN_TESTS=OFF -DABTRAIN_BENCH=OFF \
@@ -46,5 +48,7 @@ for version in "$@"; do
       "build/torch-$version/abtrain" >"$work/log" 2>&1 ||
       { tail -n 40 "$work/log" >&2; fail "torch $version: tests/python/test_$part.py"; }
   done
+  rm -rf "build/torch-$version"
+  $was_there || rm -rf "${cache:?}/torch-$version"
   say "torch $version: losses $mlp (MLP), $resnet (ResNet-18 in bf16), $gpt (GPT); the Python module works"
 done
