@@ -1,4 +1,4 @@
-// The bits of floats, on host and device.
+// Functions on the bits of floats, for host and device.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,13 @@ ABT_HOST_DEVICE inline float float_of(std::uint32_t bits) {
   return x;
 }
 
-// A mask for a selection without branches, which compilers vectorize.
+// Returns 32 ones if the condition holds, else 0: a mask for selections without branches, which
+// compilers vectorize.
 ABT_HOST_DEVICE inline std::uint32_t all_ones(bool condition) {
   return 0u - std::uint32_t{condition};
 }
 
-// The larger one; NaN if either is NaN.
+// Returns the larger of a and b, or NaN if either is NaN.
 template <class T>
 ABT_INLINE T larger(T a, T b) {
   return b > a || b != b ? b : a;

@@ -1,5 +1,5 @@
-// Functions that the kernels on code blocks share. 256 threads process a block: thread t has its
-// elements 8 t .. 8 t + 7 (round 0) and those 2,048 further on (round 1).
+// Functions that the kernels on code blocks share. 256 threads process a block: thread t processes
+// the block's elements 8 t .. 8 t + 7 in round 0 and 2048 + 8 t .. 2048 + 8 t + 7 in round 1.
 #pragma once
 
 #include "kernels/elements.cuh"
@@ -12,13 +12,12 @@ constexpr int kThreads = 256;
 constexpr int kEight = 8;
 constexpr int kRounds = kBlock / (kThreads * kEight);
 
-// The index in a block of this thread's first element of a round.
+// Returns the index in the block of the first element that this thread processes in a round.
 __device__ inline int first_of(int round) {
   return (round * kThreads + static_cast<int>(threadIdx.x)) * kEight;
 }
 
-// Loads this thread's elements of a block, of which `count` exist; the others
-// are 0.
+// Loads this thread's elements of a block of `count` elements; elements beyond them are 0.
 __device__ inline void load_block(
     const float* from, std::int64_t count, float (&x)[kRounds][kEight]) {
   const bool wide = is_aligned(from, 16);
@@ -33,10 +32,9 @@ __device__ inline void write_lanes(float* tree, const float (&x)[kEight]) {
   store_first(tree + kEight * threadIdx.x, kEight, true, x);
 }
 
-// Adds the upper half of `lanes` to the lower half until one lane is left, and
-// does the same with the `more` lanes of another tree. The sums are then in the
-// first lanes. All threads of the block must call it, after writing their
-// lanes.
+// Adds the upper half of the tree's `lanes` to their lower half until one lane is left, and
+// likewise for the `more` lanes of `other`. Each sum is then in its tree's first lane. All threads
+// of the block must call it, after writing their lanes.
 template <class T, class Other>
 __device__ void add_by_halves(T* tree, int lanes, Other* other, int more) {
   combine_by_halves(lanes, [=](int to, int from) {

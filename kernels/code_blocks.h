@@ -1,6 +1,7 @@
-// Blocks of at most 4,096 elements of a flat buffer that are coded together. No
-// block extends past the end of a tensor. Codes are written in groups of 32
-// elements; the unused part of a tensor's last group holds codes of zeros.
+// Code blocks: at most 4,096 adjacent elements of a flat buffer, which are coded together. A block
+// lies within one tensor, and codes are written in groups of 32 elements; the unused part of a
+// tensor's last group holds the codes of zeros. (Packed codes are an exception: see
+// codes/ternary_codes.h.)
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,12 @@ struct CodeBlock {
   std::int64_t slot;   // index of the tensor that it belongs to
 };
 
-// The order of a sum over a block, the same on every device: lane i of kLanes
-// adds element i and element i + kLanes; then the upper half of the lanes is
-// added to the lower half until one lane is left.
+// The order in which a block is summed, the same on every device. There are kLanes partial sums,
+// the lanes: lane i adds elements i and i + kLanes of the block; then the upper half of the lanes
+// is added to the lower half until one lane is left.
 constexpr int kLanes = kBlock / 2;
-// The lanes that sum the blocks of a tensor in the same way: lane i adds blocks
-// i, i + kTensorLanes, ...
+// The sums of a tensor's blocks are added in kTensorLanes lanes: lane i adds the sums of the
+// tensor's blocks i, i + kTensorLanes, ...; then the lanes are added by halves as above.
 constexpr int kTensorLanes = 256;
 
 }  // namespace abtrain::kernels

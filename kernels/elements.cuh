@@ -30,7 +30,7 @@ __device__ inline float to_float(__half x) {
 __device__ inline float to_float(__nv_bfloat16 x) {
   return __bfloat162float(x);
 }
-// Store rounds to nearest, ties to even.
+// store() rounds to nearest, ties to even.
 __device__ inline void store(float& to, float x) {
   to = x;
 }
@@ -41,8 +41,8 @@ __device__ inline void store(__nv_bfloat16& to, float x) {
   to = __float2bfloat16_rn(x);
 }
 
-// Loads kCount adjacent elements, of which `count` exist; the others are 0.
-// `wide`: they begin at a multiple of 16 bytes, or of their size if that is less.
+// Loads kCount adjacent elements. Only the first `count` exist; the rest of x is set to 0. `wide`:
+// `from` is a multiple of 16 bytes, or of the size of kCount elements if that is smaller.
 template <class T, int kCount>
 __device__ void load_first(const T* from, std::int64_t count, bool wide, T (&x)[kCount]) {
   if (wide && count >= kCount) {
@@ -100,8 +100,8 @@ __device__ void combine_by_halves(int lanes, const Combine& combine) {
     for (int i = t; i < half; i += threads) {
       combine(i, i + half);
     }
-    // While the next half has a lane for every thread, each thread reads only lanes that it
-    // combined itself. In the end, only the first warp has lanes.
+    // As long as half > threads, each thread next reads only lanes that it combined itself, so no
+    // barrier is needed. From half <= kWarp on, only the first warp works.
     if (half > kWarp) {
       if (half <= threads) {
         __syncthreads();

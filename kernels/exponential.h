@@ -1,5 +1,5 @@
-// The exponential function in fp32 without a call, which compilers vectorize:
-// the same bits on every device.
+// The exponential function in fp32, inlined without a call so that compilers vectorize it. Results
+// are bit-identical on every device.
 #pragma once
 
 #include <cmath>
@@ -11,9 +11,9 @@ namespace abtrain::kernels {
 
 // e^t to within 3e-7 of its value, for t <= 88; 0 below -87.7. A NaN stays a NaN.
 ABT_INLINE float exponential(float t) {
-  // 2^n 2^r with |r| <= 1/2. The last bits of kRound + n are the exponent of 2^n.
+  // e^t = 2^n 2^r with |r| <= 1/2. The low bits of kRound + n are the biased exponent of 2^n.
   constexpr float kLog2E = 1.44269504f;
-  constexpr float kRound = 12582912.0f + 127.0f;  // 1.5 * 2^23: its last bit counts ones
+  constexpr float kRound = 12582912.0f + 127.0f;  // 1.5 * 2^23: floats there are 1 apart
   const float bounded = t < -88.0f ? -88.0f : t;
   const float shifted = ::fmaf(bounded, kLog2E, kRound);
   const float r = ::fmaf(bounded, kLog2E, kRound - shifted);

@@ -1,10 +1,11 @@
-// Markers of functions that kernels and host code share: one source, so that both give the same
-// bits.
+// Markers for functions that kernels and host code share. GPU and CPU compile the same source, so
+// that their results are bit-identical.
 #pragma once
 
-// ABT_HOST_DEVICE marks plain functions. ABT_INLINE marks functions that are inlined into every
-// version of their caller, each compiled for another processor; ABT_INLINED marks such lambdas.
-// ABT_UNROLL unrolls a loop on a GPU; on a host the compiler vectorizes it.
+// ABT_HOST_DEVICE marks plain functions. ABT_INLINE marks functions that must be inlined, because
+// their callers are compiled once per instruction set (ops/cpu/simd.h); ABT_INLINED marks lambdas
+// for the same reason. ABT_UNROLL unrolls the loop after it on a GPU; on the host it is empty, and
+// the compiler vectorizes the loop.
 #ifdef __CUDACC__
 #define ABT_HOST_DEVICE __host__ __device__
 #define ABT_INLINE __device__ __forceinline__
@@ -17,8 +18,8 @@
 #define ABT_UNROLL
 #endif
 
-// ABT_LAUNCHER marks the launchers of kernels. A build without CUDA has none of
-// them, and ops/launch.h calls none; weak symbols need no definition.
+// ABT_LAUNCHER marks the launchers of kernels. A build without CUDA defines none of them, and
+// ops/launch.h then calls none. They are weak symbols there, because these need no definition.
 #ifdef ABTRAIN_HAS_KERNELS
 #define ABT_LAUNCHER
 #else

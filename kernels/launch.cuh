@@ -12,9 +12,9 @@
 
 namespace abtrain::kernels {
 
-// Queues the kernel, or nothing where there are no blocks, and returns a
-// cudaError_t as an int. A kernel that uses shared memory or a barrier must ask
-// for more than 0 and at most 48 KiB of shared_bytes.
+// Queues the kernel, or nothing if there are no blocks, and returns a cudaError_t as an int. A
+// kernel that uses shared memory or a barrier must ask for more than 0 and at most 48 KiB of
+// shared_bytes.
 template <class... Parameters, class... Arguments>
 int launch(
     void (*kernel)(Parameters...), std::int64_t blocks, int threads, std::size_t shared_bytes,
@@ -34,9 +34,9 @@ __device__ inline unsigned char* shared_memory() {
   return abtrain_shared_memory;
 }
 
-// Copies 16 bytes from global to shared memory, both aligned, bypassing the
-// registers. They are visible to this thread after wait_for_copies(), and to
-// other threads after a barrier that follows it.
+// Copies 16 bytes from global to shared memory, both aligned, bypassing the registers. The copy is
+// visible to this thread after wait_for_copies(), and to other threads after a barrier that follows
+// it.
 __device__ inline void copy_16_bytes(void* shared, const void* global) {
   __pipeline_memcpy_async(shared, global, 16);
 }
@@ -45,12 +45,12 @@ __device__ inline void wait_for_copies() {
   __pipeline_wait_prior(0);
 }
 
-// The 32 threads of a warp wait for one another, at less cost than those of a block.
+// Makes the 32 threads of a warp wait for one another; cheaper than __syncthreads().
 __device__ inline void sync_warp() {
   __syncwarp();
 }
 
-// Adds 1 to a counter in shared memory, whatever other threads add to it.
+// Adds 1 to a counter in shared memory, atomically.
 __device__ inline void increment(std::uint32_t* counter) {
   atomicAdd(counter, 1u);
 }

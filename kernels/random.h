@@ -1,7 +1,7 @@
-// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random
-// numbers: as easy as 1, 2, 3", SC 2011). A number is a pure function of
-// (seed, purpose, a, b, counter), so neither the order of evaluation nor the
-// thread matters, and a GPU kernel produces the same bits.
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3", SC 2011). A number is a pure function of (seed, purpose, a, b, counter), so neither the
+// order of evaluation nor the thread matters, and a GPU kernel produces the same numbers as the
+// CPU.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ enum class RandomPurpose : std::uint32_t {
   Adapters = 12,
 };
 
-// Replaces a counter by its block of four independent words.
+// Replaces a counter by its block: four independent random words.
 ABT_HOST_DEVICE inline void philox(const std::uint32_t key[2], std::uint32_t counter[4]) {
   std::uint32_t c0 = counter[0], c1 = counter[1];
   std::uint32_t c2 = counter[2], c3 = counter[3];
@@ -46,8 +46,8 @@ ABT_HOST_DEVICE inline void philox(const std::uint32_t key[2], std::uint32_t cou
   counter[3] = c3;
 }
 
-// A stream of random words: the key of a seed and a purpose, and two numbers of
-// its own.
+// A stream of random words: a key made of the seed and the purpose, and the stream's numbers a and
+// b.
 struct RandomStream {
   std::uint32_t key[2] = {};
   std::uint32_t a = 0, b = 0;
@@ -104,7 +104,7 @@ class Random {
   ABT_HOST_DEVICE bool coin() {
     return (next() >> 31) != 0;
   }
-  // The same sequence from its word 4 * blocks on.
+  // Returns the same sequence, continued from its word 4 * blocks on.
   ABT_HOST_DEVICE Random from_block(std::int64_t blocks) const {
     Random later = *this;
     later.blocks_ = blocks;
@@ -114,7 +114,7 @@ class Random {
 
  private:
   RandomStream stream_;
-  std::int64_t blocks_ = 0;  // so far
+  std::int64_t blocks_ = 0;  // begun so far
   std::uint32_t words_[4] = {};
   unsigned used_ = 4;
 };

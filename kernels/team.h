@@ -1,6 +1,6 @@
-// One body per op on code blocks: a template over the Team that processes a
-// block, compiled for a thread block of a GPU (team_cuda.cuh) and for a host
-// thread (team_host.h). Both give the same bits, because it is the same source.
+// Each op on code blocks has one body: a template over the Team that processes a block, compiled
+// for a thread block of a GPU (team_cuda.cuh) and for a host thread (ops/team_host.h). As the
+// source is the same, GPU and CPU results are bit-identical.
 //
 //   template <class Team>
 //   ABT_INLINE void work(Team& team, const MyJob& job, std::int64_t b) {
@@ -13,26 +13,28 @@
 //     });
 //   }
 //
-// A block is divided into units of kUnit adjacent elements. A GPU thread has two units of eight
-// elements; a host thread has all units, of 32 elements, which its compiler vectorizes. A Team
-// provides
+// A block is divided into units of kUnit adjacent elements, which the team's members (threads)
+// share. On a GPU a unit has 8 elements, and each thread processes two units. On the host a unit
+// has 32 elements, and one thread processes all units, in loops that the compiler vectorizes. A
+// Team provides
 //   kUnit             elements per unit
 //   kUnits            units per member
-//   for_units(block, use)  use(unit, own) for each of the member's units that
-//                     have an element of a group of the block
+//   for_units(block, use)  calls use(unit, own) for each unit of the member that lies in one of
+//                     the block's groups; `own` numbers the member's units from 0
 //   bits(words, unit), store_bits(words, unit, bits)
-//                     the bits of a unit in an array with a word per group
+//                     reads or writes a unit's bits, one per element, in an array with one
+//                     32-bit word per group
 //   load(from, unit, count, x), store(to, unit, count, value)
-//                     a unit's elements in a buffer that has `count` of the
-//                     block's; elements beyond are read as 0 and not written.
+//                     reads or writes a unit's elements in a buffer that holds the block's first
+//                     `count` elements; elements beyond these are read as 0 and not written;
 //                     value(k) gives the unit's k-th element to store
 //   bytes(from, unit, count, x), store_bytes(to, unit, count, value)
-//                     the same for an array with a byte per element
+//                     like load() and store(), for an array with one byte per element
 //   two_bits(from, unit, count, codes), store_two_bits(to, unit, count, codes)
-//                     the same for an array of two-bit codes
+//                     like load() and store(), for an array of two-bit codes
 //   random(stream, first, unit, words)
-//                     a unit's random words, one per element; the block's
-//                     first element has the word `first`, a multiple of 4
+//                     writes a unit's random words, one per element; word `first` of the stream,
+//                     a multiple of 4, belongs to the block's first element
 #pragma once
 
 #include <cmath>
@@ -47,8 +49,8 @@ namespace abtrain::kernels {
 ABT_HOST_DEVICE constexpr std::int64_t packed_bytes(std::int64_t numel) {
   return (numel + 3) / 4;
 }
-// The bit at which two-bit code k begins in a little-endian word. The first code of a byte has its
-// two high bits.
+// The lowest bit of two-bit code k in a little-endian word. The first of a byte's four codes is in
+// the byte's two high bits.
 ABT_HOST_DEVICE constexpr int shift_of(int k) {
   return 8 * (k / 4) + 6 - 2 * (k % 4);
 }

@@ -1,5 +1,5 @@
-// A Team (team.h) of the 256 threads of a block, and its kernel. Thread t has
-// the elements 8 t .. 8 t + 7 of a code block, and those 2,048 further on.
+// A Team (team.h) of the 256 threads of a thread block, and the kernel that runs it. Thread t
+// processes elements 8 t .. 8 t + 7 and 2048 + 8 t .. 2048 + 8 t + 7 of a code block.
 #pragma once
 
 #include "kernels/code_blocks.cuh"

@@ -26,7 +26,7 @@ inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& 
   return option->type_name(join(words, "|"));
 }
 
-// T: std::int64_t or double. Without `high`, only the type limits the value.
+// T: std::int64_t or double. Without `high`, only the type limits the value from above.
 template <class T>
 CLI::Option* in_range(CLI::Option* option, T low, T high = std::numeric_limits<T>::max()) {
   constexpr bool kWhole = std::is_integral_v<T>;
@@ -64,7 +64,6 @@ CLI::Option* add_choice(
       mapped(names, &Names<E>::value_type::first));
 }
 
-// The formats in which commands print or write.
 enum class Format { Table, Csv, Json, Markdown, Html };
 
 // Adds --format, which takes the names of `formats`, and --json, short for --format json. `member`

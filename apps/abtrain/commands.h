@@ -1,5 +1,4 @@
-// The subcommands. Each has a file of its own, which defines its options and
-// what it does.
+// The subcommands. Each has a file of its own, which defines its options and its work.
 #pragma once
 
 #include <functional>
@@ -17,7 +16,7 @@ struct Command {
   // Runs the command once the command line is parsed. Returns the program's
   // exit code; throws abtrain::Error.
   std::function<int()> run;
-  // The command handles signals itself (base/signals.h), from its beginning.
+  // Whether the command handles signals itself (base/signals.h), from its beginning.
   bool handles_signals = false;
 };
 

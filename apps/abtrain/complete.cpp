@@ -69,8 +69,8 @@ bool is_word(const std::string& text) {
   });
 }
 
-// The type name of an option tells what completes its value: "auto|none|FOLDER" means two accepted
-// words, or a folder. `before` is what precedes the value in its word, such as "--set=".
+// The type name of an option determines the completions of its value: "auto|none|FOLDER" means two
+// accepted words, or a folder. `before` is the part of the word before the value, such as "--set=".
 void add_values(
     const CLI::Option& option, const std::string& before, const std::string& typed,
     Candidates& out) {
@@ -128,7 +128,7 @@ const CLI::Option* positional(const CLI::App& command, std::size_t place) {
 Candidates candidates(const CLI::App& program, const std::vector<std::string>& words) {
   Candidates out;
   const CLI::App* named = nullptr;
-  // If no command is named, the options are those of train.
+  // If no command is named, `train` is meant.
   const CLI::App* command = command_named(program, "train");
   const CLI::Option* option = nullptr;  // takes the next word as its value
   std::size_t place = 0;               // positionals before the last word
@@ -192,7 +192,7 @@ int complete(const CLI::App& parser, std::vector<std::string> words) {
     }
     std::cout << candidates(parser, words).text();
   } catch (const std::exception&) {
-    // An error is not reported: a command line that is being typed is no place for it.
+    // Reports no error, which would garble the command line that is being typed.
   }
   return 0;
 }

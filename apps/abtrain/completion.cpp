@@ -16,8 +16,8 @@ namespace {
 
 // In each script, @PROGRAM@ stands for the program.
 
-// Bash splits words at '=' and ':' if COMP_WORDBREAKS has them, and replaces only what follows the
-// last of these. `head` is the part that it keeps.
+// Bash splits words at '=' and ':' if COMP_WORDBREAKS has them, and replaces only the text after
+// the last of them. `head` is the text before, which it keeps.
 constexpr const char* kBash =
     R"SH(# Completion of abtrain for bash, made by `abtrain completion bash`.
 _abtrain() {
@@ -100,7 +100,7 @@ end
 complete -c abtrain -f -a '(__abtrain)'
 )SH";
 
-// Quotes a text in single quotes, in a form that each of the shells reads.
+// Quotes a text in single quotes, in a way that all three shells read.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {

@@ -35,12 +35,12 @@ void check_given(const ConfigArgs& args);
 
 // Whether a word of the command line is an override, such as train.steps=20.
 bool is_override(const std::string& word);
-// Whether it is the path of a YAML file, or a name in the search folders.
+// Whether a word is the path of a YAML file, or a name in the search folders.
 bool names_configuration(const std::string& word);
 // All names in the search folders, such as compare/ab.
 std::vector<std::string> configuration_names();
 
-// Adds RUN, and --model, which chooses one of its models.
+// Adds RUN, and --model, which chooses one of the run's models.
 void add_run_options(CLI::App& command, weights::RunModel& model);
 
 // The run of the model that the options choose.
@@ -48,9 +48,9 @@ struct ChosenRun {
   config::RunOptions options;  // the options with which the model was trained
   std::unique_ptr<TemporaryFolder> made = {};
 };
-// The folder may be a checkpoint, such as runs/my@best. Its model is then created as a temporary
-// file that exists as long as the result. Completes `model`. `sets` override the run's
-// configuration. Throws Usage, MissingInput, DamagedData.
+// Completes `model`. Its folder may name a checkpoint, such as runs/my@best, whose model is then
+// written to a temporary file that exists as long as the result, or a model file. `sets` override
+// the run's configuration. Throws Usage, MissingInput, DamagedData.
 ChosenRun choose_model(weights::RunModel& model, const std::vector<std::string>& sets = {});
 
 // Adds --dtype fp32 | fp16 | bf16. `what` is the help text and says which tensors it applies to.
@@ -68,9 +68,9 @@ void check_output(const std::string& path, const OutputKind& kind, bool force);
 config::RunOptions read_run_configuration(
     const std::string& folder, const std::vector<std::string>& sets = {});
 
-// Reads the configuration that `args` name, with overrides, --name and --output. Logs what was
-// adapted to the launcher or to train.steps. `launched`: the number of processes that a launcher
-// started, which are then the workers; 0: none.
+// Reads the configuration that `args` name, with overrides, --name and --output. Logs each value
+// that was adapted to the launcher or to train.steps. `launched`: the number of processes that a
+// launcher started, which are then the workers; 0: none.
 config::RunOptions read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched = 0);
 
 }  // namespace abtrain::app

@@ -32,7 +32,7 @@ struct DecomposeArgs {
   bool dry_run = false;
 };
 
-// --keep alone means --rule energy.
+// Sets the rule that other options imply: --keep alone means --rule energy.
 void find_rule(DecomposeArgs& args) {
   std::string& rule = args.rule["rule"];
   if (!args.budget.empty()) {

@@ -26,7 +26,8 @@ bool is_program(const std::string& output) {
   return output.ends_with(".pt2") || output.ends_with(".onnx");
 }
 
-// PyTorch's own exporters write programs. They are in Python, which also removes the folder.
+// Lets PyTorch's own exporters, which are in Python, write a program. The Python module also
+// removes the temporary folder.
 [[noreturn]] void export_program(const config::RunOptions& run, const ExportArgs& args) {
   const TemporaryFolder folder(make_temporary_folder());
   weights::record_run(run, args, folder.path());

@@ -14,7 +14,8 @@ namespace abtrain::app {
 
 namespace {
 
-// Options of other programs, and our options for the same; see also config/other_words.h.
+// Options of other programs, and abtrain's options for the same purpose; see also
+// config/other_words.h.
 constexpr std::pair<const char*, const char*> kElsewhere[] = {
     {"-v", "--version"},          {"-V", "--version"},           {"--cfg", "--config"},
     {"--conf", "--config"},       {"--config-name", "--config"}, {"--checkpoint", "--resume"},
@@ -79,7 +80,7 @@ std::string advice_on(
     return "set variables instead, as torchrun does: RANK=0 WORLD_SIZE=2 MASTER_ADDR=host0 "
            "MASTER_PORT=29500 abtrain ...";
   }
-  // A single letter is close to every other one.
+  // A single letter is close to every other letter.
   if (given.size() <= 2) {
     return "";
   }

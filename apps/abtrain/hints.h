@@ -1,4 +1,4 @@
-// Suggestions for users who type what another program would accept.
+// Suggestions for users who type words of other programs.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ class App;
 
 namespace abtrain::app {
 
-// Advice about `option`, which the command does not know: "did you mean ...?" with another option,
-// such as --config, or with an override and the value that follows the option in `words`, as in
-// optimizer.lr=0.1; or why there is no such option. Empty if nothing is similar.
+// Returns advice about `option`, which the command does not know: "did you mean ...?" with another
+// option (--config) or with an override that has the option's value in `words` (optimizer.lr=0.1),
+// or the reason why there is no such option. Empty if nothing is similar.
 std::string advice_on(
     const CLI::App& command, const std::string& option, const std::vector<std::string>& words);
 

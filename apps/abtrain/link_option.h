@@ -9,8 +9,8 @@
 
 namespace abtrain::app {
 
-// Adds --bandwidth, --latency and --nodes (also spelled --hosts) to a group of the help, by default
-// to that of all other options.
+// Adds --bandwidth, --latency and --nodes (also spelled --hosts) to the group `group` of the help;
+// by default, to the group of all other options.
 inline void add_link(CLI::App& command, plan::Link& link, const char* group = "Options") {
   command
       .add_option(

@@ -68,7 +68,8 @@ std::vector<std::string> with_verb(
   return words;
 }
 
-// Checks the first word, which chooses the command; if it is wrong, suggests what was meant.
+// Checks the first word, which chooses the command; if it is wrong, throws an error that suggests a
+// similar word.
 void check_verb(const std::string& verb, const std::vector<std::string>& verbs) {
   if (verb.starts_with('-') || std::ranges::count(verbs, verb) > 0) {
     return;
@@ -193,8 +194,8 @@ void abtrain::app::print(const std::string& text, bool exact) {
 
 namespace {
 
-// The processes of a run have the same command line, and process 0 reports what is wrong with it.
-// The others give it time for that, because launchers end all processes when one has failed.
+// Returns true if process 0 reports this error, since all processes of a run have the same command
+// line. Waits first, because launchers end all processes when one has failed.
 bool leaves_it_to_process_0(const std::string& command, const Error& error) {
   constexpr std::chrono::seconds kTime{3};
   const bool is_run = command == "train" || command == "sweep";

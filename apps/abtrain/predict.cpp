@@ -105,7 +105,8 @@ std::string predictions_json(const train::Predictions& predictions) {
 }
 
 int run_predict(PredictArgs& args) {
-  // Tables of other programs may start in the same way, so no existing table may be replaced.
+  // Tables of other programs may begin like these, so only an empty file may be replaced without
+  // --force.
   check_output(
       args.output, {"-o", "an empty file", [](const std::string&) { return false; }}, args.force);
   const Format format = format_of(args);

@@ -7,9 +7,9 @@
 namespace abtrain::app {
 
 // Replaces this process by `python -m MODULE ARGUMENTS...`, so that signals and the exit code are
-// Python's; no destructor runs. Takes the first Python of these: $ABTRAIN_PYTHON, which the wheel's
-// launcher sets; the one with LibTorch in its environment; `python3` in the PATH. The module is the
-// one next to the program. Throws Error(MissingInput) if there is no Python.
+// Python's; no destructor runs. Uses the first Python of these: $ABTRAIN_PYTHON, which the wheel's
+// launcher sets; the Python of the environment that contains LibTorch; `python3` in the PATH. The
+// module lies beside the program. Throws Error(MissingInput) if there is no Python.
 [[noreturn]] void become_python_module(
     const std::string& module, const std::vector<std::string>& arguments);
 

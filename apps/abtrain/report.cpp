@@ -87,7 +87,7 @@ void add_link_seconds(report::Comparison& comparison, const plan::Link& link) {
   }
 }
 
-// Names the machine or link on which the runs took their seconds.
+// Names the link for which the seconds are computed, or else the machine that trained the runs.
 std::string place_text(const report::Comparison& comparison, const plan::Link& link) {
   if (link.bandwidth.empty() || comparison.settings.empty()) {
     return "where the runs were trained";

@@ -23,7 +23,6 @@ struct ReportArgs {
   bool force = false;
 };
 
-// Compares the runs, and prints or writes the report.
 void run_report(const ReportArgs& args);
 
 }  // namespace abtrain::app

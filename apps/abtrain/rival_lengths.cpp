@@ -80,10 +80,10 @@ constexpr std::int64_t kMaxTries = 1024;
 // Runs with fewer steps say nothing, and pilots take as little as an eighth of the steps.
 constexpr std::int64_t kMinSteps = 16;
 
-// The number of steps of a run that takes `wanted` seconds. Measures short runs, each longer than
-// the one before, and draws a line through the last two, because the start of a run takes time of
-// its own. `measure(steps)`: seconds of a short run. `first`: steps of the first one. 0 if the
-// rival diverged.
+// Returns the number of steps of a run that takes `wanted` seconds; 0 if the rival diverged.
+// Measures short runs, each with more steps than the one before, and draws a line through the last
+// two, because each run also takes time to start. `measure(steps)`: seconds of a short run.
+// `first`: steps of the first short run.
 std::int64_t steps_for(const auto& measure, std::int64_t first, double wanted) {
   constexpr double kShare = 0.15;  // of `wanted`, for the last short run
   constexpr double kLongEnough = 0.08;

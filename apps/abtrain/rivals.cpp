@@ -52,8 +52,8 @@ struct RivalsCommand {
 constexpr std::int64_t kSeeds = 3;          // default of --seeds
 constexpr std::int64_t kFinalistSeeds = 5;  // for the two best rivals, without --seeds
 
-// The command line in one spelling: equal for the same choices, whether 30 or 30.0 seconds, the
-// default or its value is given.
+// Returns the command line in one spelling, which is equal for equal choices: 30 or 30.0 seconds,
+// an option left out or its default given.
 std::string command_line(const RivalsCommand& args) {
   std::vector<std::string> words{"abtrain", "rivals", args.config.config};
   words.insert(words.end(), args.config.sets.begin(), args.config.sets.end());
@@ -174,7 +174,7 @@ void announce(const sweep::RivalList& list, const RivalsCommand& args, Log& log)
       human_seconds(kMeasuringShare * static_cast<double>(list.rivals.size()) * *args.seconds));
 }
 
-// The same, from what the short runs took, before anything is trained.
+// Says how long the comparison will take, from the measured times of the short runs.
 void announce_measured(const sweep::RivalList& list, const RivalsCommand& args, Log& log) {
   const sweep::Work work = work_of(list, args);
   const auto count = static_cast<double>(list.rivals.size());
@@ -191,7 +191,7 @@ void announce_measured(const sweep::RivalList& list, const RivalsCommand& args, 
   }
 }
 
-// The rivals for the command line; logs which ones are left out.
+// Returns the rivals for the command line, and logs the rivals that are left out.
 sweep::RivalList list_of(const RivalsCommand& args, Log& log) {
   const auto folders = config_places();
   sweep::RivalsRequest request{.ratio = args.ratio, .all = args.all, .tune = args.tune};
@@ -217,7 +217,7 @@ sweep::RivalList list_of(const RivalsCommand& args, Log& log) {
   return list;
 }
 
-// The rivals, and the layers of the small networks.
+// The output of --dry-run: the rivals, and the layers of the small networks.
 std::string dry_text(const sweep::RivalList& list) {
   const std::size_t widest = std::ranges::max(
       mapped(list.rivals, [](const sweep::RivalPlan& rival) { return rival.name.size(); }));

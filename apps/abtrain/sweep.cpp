@@ -101,7 +101,7 @@ std::vector<std::string> arguments_of(const SweepCommand& args, const sweep::Swe
 // finish prints the report.
 int train_task(const SweepCommand& args, std::int64_t task) {
   if (const sweep::Sweep whole = read_sweep(args); whole.halving) {
-    // The array of a round has as many jobs as the round needs at most.
+    // The array has as many jobs as the round can need at most; jobs beyond its runs train nothing.
     const sweep::Round round = points_of(args, whole);
     const auto most = static_cast<std::int64_t>(
         sweep::runs_in(whole, static_cast<std::size_t>(args.round.value_or(1) - 1)));

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Copies the scripts that batch files use to the working folder and returns their place: the
-// program's own folder may be in an image that the host does not see.
+// Copies the scripts that batch files use to the working folder, because the program's own folder
+// may be in an image that the host does not see. Returns the folder of the copies.
 std::string copied_scripts(const std::string& root, const std::string& folder) {
   const std::string copy = folder + "/abtrain-slurm";
   for (const char* part : {"slurm", "scripts"}) {
@@ -39,7 +39,7 @@ std::string copied_scripts(const std::string& root, const std::string& folder) {
   return copy;
 }
 
-// Logs what the user should know about the batch file.
+// Logs notes on the batch file for the user.
 void describe(
     const sweep::SlurmArray& array, const sweep::SlurmOptions& given, std::size_t points,
     Log& log) {

@@ -24,8 +24,9 @@ struct SlurmArgs {
 void add_slurm_options(CLI::App& command, SlurmArgs& args);
 // Throws Error(Usage) for options without --emit-slurm, and for a file that must not be replaced.
 void check_slurm(const SlurmArgs& args, bool force);
-// Writes the batch file. `first`: the points, or those of the first round. `arguments`: the
-// arguments after `sweep` that name the sweep in any folder. `jobs`: how many run at the same time.
+// Writes the batch file. `first`: the points; with halving, the points of the first round.
+// `arguments`: the arguments after `sweep` that name the sweep in any folder. `jobs`: number of
+// jobs that run at the same time.
 void emit_slurm(
     const SlurmArgs& args, const sweep::Sweep& whole, const sweep::Sweep& first,
     const std::vector<std::string>& arguments, std::optional<std::int64_t> jobs);

@@ -16,7 +16,7 @@ namespace abtrain::app {
 namespace {
 
 // Prints the table of the runs as `abtrain report` does. For rivals, prints the front and also
-// writes it as a page.
+// writes it as an HTML page.
 void print_report(const std::vector<sweep::PointRun>& runs, bool of_rivals, Log& log) {
   ReportArgs args;
   for (const sweep::PointRun& run : runs) {
@@ -37,7 +37,7 @@ void print_report(const std::vector<sweep::PointRun>& runs, bool of_rivals, Log&
 }
 
 // Reports on runs after training has ended with exit code `code`, and returns `code`. If that code
-// means failure, an error of the report is only a warning and does not hide it.
+// means failure, an error of the report is only a warning and does not hide the code.
 int report(int code, const std::vector<sweep::PointRun>& runs, bool of_rivals, Log& log) {
   try {
     print_report(runs, of_rivals, log);
@@ -50,9 +50,8 @@ int report(int code, const std::vector<sweep::PointRun>& runs, bool of_rivals, L
   return code;
 }
 
-// The exit code of a comparison after its full-length runs have ended: the code of a divergence if
-// a rival has no result, because all of its runs diverged, or those that were to measure its
-// length.
+// Returns the exit code of a comparison after its full-length runs have ended: Diverged if a rival
+// has no result, because all of its runs diverged, or the short runs that measure its length did.
 int exit_code_of(const sweep::Sweep& sweep, const std::vector<sweep::PointRun>& runs, Log& log) {
   const sweep::Halving& halving = *sweep.halving;
   std::vector<std::string> without;

@@ -11,8 +11,8 @@
 
 namespace abtrain::app {
 
-// Removes a folder with everything in it, and those folders above it that did not exist before and
-// are empty then.
+// When destroyed, removes a folder with its content, and the folders above it that did not exist
+// before and are empty then.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(std::filesystem::path folder) : folder_(std::move(folder)) {

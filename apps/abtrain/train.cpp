@@ -27,8 +27,8 @@ struct TrainArgs {
   bool fast_dev_run = false;
 };
 
-// A run of two steps, with a checkpoint after the first one and an evaluation. Its folder is of its
-// own, on the file system that all workers see.
+// Returns the configuration of a run of two steps, with a checkpoint after the first step and an
+// evaluation. The run gets its own folder, on the file system that all workers see.
 config::RunOptions read_fast_run(const TrainArgs& args, std::int64_t launched, Log& log) {
   ConfigArgs config = args.config;
   for (const char* set :
@@ -42,8 +42,8 @@ config::RunOptions read_fast_run(const TrainArgs& args, std::int64_t launched, L
   return options;
 }
 
-// For an option that names a run when no configuration is given: takes the run's own configuration,
-// and its folder or one beside it.
+// For an option that names a run when no configuration is given: takes the run's configuration and,
+// without --output, the folder that contains the run. Returns the run's folder.
 fs::path take_configuration(
     const char* wanted, const std::string& given, const std::string& folder, ConfigArgs& config) {
   fs::path run = fs::absolute(folder).lexically_normal();
@@ -79,7 +79,7 @@ void take_run(TrainArgs& args) {
   }
 }
 
-// `--branch-from RUN[@CHECKPOINT]`: if no configuration is given, takes that of the run.
+// `--branch-from RUN[@CHECKPOINT]`: if no configuration is given, takes the run's.
 void take_branch(TrainArgs& args) {
   const std::string& from = args.config.branch_from;
   ABT_CHECK(

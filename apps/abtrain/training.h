@@ -17,7 +17,7 @@
 
 namespace abtrain::app {
 
-// Returns the configuration to train. Gets the number of processes that a launcher started (0:
+// Returns the configuration to train. Receives the number of processes that a launcher started (0:
 // none), and a log for its messages.
 using ReadOptions = std::function<config::RunOptions(std::int64_t launched, Log& log)>;
 
@@ -32,21 +32,21 @@ int train_here(
 // `abtrain sweep FILE` does. Returns the exit code.
 int train_sweep(const std::string& file);
 
-// Reads and checks all points, so that every problem is reported before the
-// first point is trained. `here`: they are trained on this machine.
+// Reads and checks all points, so that every problem is reported before the first point is trained.
+// `here`: whether the points are trained on this machine.
 std::vector<sweep::PointRun> checked_runs(const sweep::Sweep& sweep, bool here);
 
 // Logs the notes; a note that several points share is logged once.
 void log_notes(const std::vector<sweep::PointRun>& runs, Log& log);
 
-// Both train what has not finished, `jobs` at the same time, print the report on all, and return
-// the exit code.
+// Trains the runs that have not finished, `jobs` at the same time, prints the report on all runs,
+// and returns the exit code.
 int train_runs(const std::vector<sweep::PointRun>& runs, std::size_t jobs, Log& log);
-// All rounds of a sweep with halving; the report is that of the last.
+// Does the same for all rounds of a sweep with halving, and reports on the last round.
 int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log);
 
-// Prints that report if no point is left to train. `of_rivals`: the sweep is the last round of a
-// sweep with halving. An error of the report is only a warning.
+// Prints the same report if no point is left to train. `of_rivals`: the sweep is the last round of
+// a sweep with halving. An error of the report is only a warning.
 void report_if_complete(const sweep::Sweep& sweep, bool of_rivals, Log& log);
 
 }  // namespace abtrain::app

@@ -1,7 +1,6 @@
-// A step of QCMD or QRDA Adagrad over a flat block of parameters (ops/adagrad.h
-// has the formulas): the body (team.h) and its launcher. The launcher takes
-// device pointers, is asynchronous on `stream` (a cudaStream_t) and returns a
-// cudaError_t as an int.
+// One step of QCMD or QRDA Adagrad over a flat buffer of parameters (formulas: ops/adagrad.h): the
+// body, a template as in team.h, and its launcher. The launcher takes device pointers, is
+// asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t as an int.
 #pragma once
 
 #include "kernels/team.h"
@@ -15,17 +14,17 @@ struct AdagradStep {
   const float* g;        // gradients
   float* s;              // sums of squared gradients
   float* z;              // sums of gradients; null: QCMD
-  float* start;          // QRDA: x before the first step, which writes it; null: 0
+  float* start;          // QRDA: x before the first step, saved by that step; null: 0
   const float* l1;       // one value per tensor
   const float* rate;     // one value
-  const float* steps;    // one value: 1 in the first step
+  const float* steps;    // one value: the number of this step, from 1
   const float* divisor;  // one value that divides the gradients; null: 1
   float delta;
 };
 ABT_LAUNCHER int adagrad_step(const AdagradStep& job, void* stream);
 
-// a * b, rounded on its own: a compiler that fused it with an addition would
-// change the bits.
+// a * b, rounded: written as an fma so that no compiler fuses it with a later addition, which would
+// make CPU and GPU results differ.
 ABT_HOST_DEVICE inline float product(float a, float b) {
   return ::fmaf(a, b, -0.0f);
 }
@@ -36,13 +35,14 @@ ABT_HOST_DEVICE inline float soft_threshold(float v, float t) {
   return rest <= 0.0f ? 0.0f : ::copysignf(rest, v);
 }
 
-// A block of one tensor. kDual: dual averaging from `start` (null: 0).
+// Does the step for one block, which lies within one tensor. kDual: dual averaging (QRDA) instead
+// of mirror descent (QCMD).
 template <bool kDual, bool kDivide, bool kThreshold, class Team>
 ABT_INLINE void adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
   const float rate = *job.rate;
   const float steps = *job.steps;
   const float divisor = kDivide ? *job.divisor : 1.0f;
-  // What soft thresholding subtracts, times H.
+  // Soft thresholding subtracts shrink / H.
   const float shrink = (kDual ? rate * steps : rate) * job.l1[block.slot];
   const bool starts = kDual && job.start != nullptr && steps == 1.0f;
   const std::int64_t at = block.begin;

@@ -6,11 +6,12 @@
 
 namespace abtrain::kernels {
 
-// Lane l sums the squares of the elements l, l + kNormLanes, ... of the chunk.
+// The squares are added in kNormLanes partial sums, the lanes: lane l adds the squares of elements
+// l, l + kNormLanes, ... of the chunk.
 constexpr int kNormLanes = 32;
 
-// Adds the upper half of the lanes to the lower half until one lane is left.
-// Overwrites the lanes.
+// Returns the sum of the lanes: adds their upper half to their lower half until one lane is left.
+// Overwrites them.
 ABT_HOST_DEVICE inline float sum_of_lanes(float* lanes) {
   for (int half = kNormLanes / 2; half > 0; half /= 2) {
     for (int l = 0; l < half; ++l) {

@@ -58,14 +58,14 @@ __global__ void __launch_bounds__(kThreads) norms_kernel(const AddWithNorms job)
   }
 }
 
-// The index in u of element `at` of the wire.
+// Returns the index in u of element `at` of the wire.
 __device__ std::int64_t place_of(const Chunks& chunks, unsigned at) {
   const auto chunk = static_cast<unsigned>(chunks.chunk);
   const unsigned j = at / chunk;
   return chunks.indices[j] * chunks.chunk + (at - j * chunk);
 }
 
-// A thread has kVector elements of the wire.
+// Each thread processes kVector elements of the wire.
 template <int kVector>
 __global__ void __launch_bounds__(kThreads)
     take_kernel(Chunks chunks, float* u, float scale, float members, __half* wire) {

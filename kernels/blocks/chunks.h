@@ -1,9 +1,8 @@
-// Chunks of a flat fp32 array u on the device: squared norms, gather to fp16,
-// scatter back. ops/chunks.h has the meaning; the bits are the same. Pointers
-// are device pointers; launches are asynchronous on `stream` (a cudaStream_t)
-// and return a cudaError_t as an int. The host has a form of its own: it
-// converts fp16 in tiles with the processor's own instruction, which works on
-// runs.
+// Chunks of a flat fp32 array u: squared norms, gather to fp16, scatter back. See ops/chunks.h for
+// what the operations compute; GPU results are bit-identical to the CPU's. Pointers are device
+// pointers; launches are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
+// int. The host has its own implementation (ops/cpu/chunks.cpp): it copies chunks to tiles, because
+// the processor's instruction for fp16 converts several adjacent elements at once.
 #pragma once
 
 #include <cstdint>

@@ -7,13 +7,13 @@ namespace abtrain::kernels {
 
 namespace {
 
-// A unit's elements, as they lie in memory: 16 bytes each.
+// The elements of a unit, in packets of 16 bytes that are loaded and stored at once.
 template <class T>
 using UnitPart = Packet<T, 16 / sizeof(T)>;
 template <class T>
 using UnitParts = UnitPart<T>[kEntropyUnit * sizeof(T) / 16];
 
-// The part of a row in one unit: all eight lanes, or those with first <= k < last.
+// The elements of a row that lie in one unit: all eight (kWhole), or those with first <= k < last.
 template <class T, bool kWhole>
 struct EntropyTile {
   std::int64_t at;  // index of the unit's first element in the buffer
@@ -51,7 +51,7 @@ struct EntropyTile {
   }
 };
 
-// The threads of a block; each has one unit of the lanes.
+// The team of the threads of a block: each thread holds the lanes of one unit.
 template <class T>
 class EntropyTeam {
  public:
@@ -68,7 +68,7 @@ class EntropyTeam {
       use(k);
     }
   }
-  // Each unit is fetched while the one before it is worked on.
+  // Fetches each unit while the unit before it is processed.
   template <class Use>
   __device__ void for_tiles(const T* from, const Use& use) const {
     constexpr int kPart = 16 / sizeof(T);
@@ -164,10 +164,10 @@ class EntropyTeam {
   }
 
   std::int64_t begin_, end_;
-  std::int64_t aligned_;  // where the unit of the first element begins
+  std::int64_t aligned_;  // begin_, rounded down to the beginning of a unit
 };
 
-// Two blocks on a multiprocessor: the rows in progress then fit the GPU's cache.
+// Two thread blocks per multiprocessor, so that the rows in progress fit the GPU's cache.
 template <class T, bool kSmooth>
 __global__ void __launch_bounds__(kEntropyUnits, 2) entropy_kernel(const CrossEntropy job) {
   const std::int64_t row = blockIdx.x;
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(kEntropyUnits, 2) entropy_kernel(const CrossEn
 template <class T>
 int queue_entropy(const CrossEntropy& job, void* stream) {
   int threads = 32;
-  // An unaligned row needs up to seven more lanes.
+  // A row that begins within a unit needs up to seven lanes more than it has elements.
   while (threads < kEntropyUnits && threads * kEntropyUnit < job.length + kEntropyUnit - 1) {
     threads *= 2;
   }

@@ -1,8 +1,8 @@
-// The cross-entropy of rows of logits and its gradient (ops/cross_entropy.h has the formulas). The
-// body is a template over a team that processes a row. The launcher takes device pointers, is
-// asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t as an int.
+// The cross-entropy of rows of logits and its gradient (formulas: ops/cross_entropy.h). The body is
+// a template over a team that processes a row. The launcher takes device pointers, is asynchronous
+// on `stream` (a cudaStream_t) and returns a cudaError_t as an int.
 //
-// A row is read twice and its gradient written once; a thread block per row
+// A row is read twice and its gradient written once. One thread block processes a row, so that it
 // finds the row in the GPU's cache the second time.
 #pragma once
 
@@ -20,8 +20,8 @@ struct CrossEntropy {
   std::int64_t length;  // of a row
   const void* logits;
   const std::int64_t* labels;  // one per row
-  const std::int64_t* count;   // one value: the rows whose label counts; null: all
-  std::int64_t ignored;        // the label of rows that do not count
+  const std::int64_t* count;   // one value: number of rows with a label that counts; null: all
+  std::int64_t ignored;        // the label that marks rows that do not count
   float smoothing;
   float weight;
   float* losses;  // one per row: its part of the mean
@@ -30,33 +30,36 @@ struct CrossEntropy {
 ABT_LAUNCHER int cross_entropy(const CrossEntropy& job, void* stream);
 void work_on_host(const CrossEntropy& job);
 
-// The order of a sum over a row, the same on every device. The row begins in the lane given by the
-// index of its first logit modulo 8. Element i of the lanes' sequence is added to lane i modulo
-// kEntropyLanes. The lanes of a unit (eight neighbors) are added, upper half to lower half; then
-// the units are added in the same way.
+// The order in which a row is summed, the same on every device. If the index of the row's first
+// logit in the buffer is s modulo 8, element i of the row is added to lane (s + i) modulo
+// kEntropyLanes. Then, in each unit of eight adjacent lanes, the upper half is added to the lower
+// half until one lane is left. Finally the sums of the units are added by halves likewise.
 constexpr int kEntropyUnit = 8;
 constexpr int kEntropyUnits = 512;
 constexpr int kEntropyLanes = kEntropyUnit * kEntropyUnits;
 
-// A lane stores the sum of e^x over its logits so far as sum * e^most.
+// Adds e^x to the sum of a lane, which is stored as sum * e^most with the lane's largest logit
+// `most`.
 ABT_INLINE void add_exponential(float& most, float& sum, float x) {
   const float above = x - most;
   const float e = exponential(-::fabsf(above));
-  // Either the old sum shrinks or the new term is below 1.
+  // If x is the new largest logit, the old sum is scaled by e and the new term is 1; otherwise the
+  // new term is e.
   sum = ::fmaf(above > 0 ? sum : 1.0f, e, above > 0 ? 1.0f : sum);
   most = x > most ? x : most;
 }
 
 // A Team provides
-//   Lanes             numbers of a member's lanes, lanes[k]
-//   for_lanes(use)    use(k) for each of them that has an element of the row
-//   for_tiles(from, use)  use(tile, x) for the member's parts of the row, with
-//                     the elements x[k], in fp32, of the buffer `from`
-//     tile.each(use)         use(k) for each of the part's lanes k
-//     tile.store(to, value)  stores value(k) in the buffer `to`
-//   largest(lanes), sum(value)  over the lanes of all members
-//   owns(i)           whether this member has element i of the row
-//   at(from, i), store(to, i, value)  that element
+//   Lanes             an array with one number per lane of a member
+//   for_lanes(use)    calls use(k) for the member's lanes k, at least for those that have an
+//                     element of the row
+//   for_tiles(from, use)  calls use(tile, x) for each part of the row that this member processes;
+//                     x[k] are the part's elements of the buffer `from`, in fp32
+//     tile.each(use)         calls use(k) for each lane k of the part
+//     tile.store(to, value)  stores value(k) in the buffer `to` for each lane k of the part
+//   largest(lanes), sum(value)  the largest of lanes[k], and the sum of value(k), over all members
+//   owns(i)           whether this member processes element i of the row
+//   at(from, i), store(to, i, value)  reads or writes element i of the row in a buffer
 template <bool kSmooth, class Team>
 ABT_INLINE void cross_entropy_row(Team& team, const CrossEntropy& job, std::int64_t row) {
   using T = typename Team::Element;
@@ -76,9 +79,9 @@ ABT_INLINE void cross_entropy_row(Team& team, const CrossEntropy& job, std::int6
   }
   typename Team::Lanes most;
   typename Team::Lanes sum;
-  typename Team::Lanes total;  // of the logits themselves
+  typename Team::Lanes total;  // sums of the logits themselves
   team.for_lanes([&](int k) ABT_INLINED {
-    most[k] = -kLargestFloat;  // less than infinite: their difference is a number
+    most[k] = -kLargestFloat;  // finite, so that differences are numbers
     sum[k] = 0.0f;
     total[k] = 0.0f;
   });
@@ -94,7 +97,7 @@ ABT_INLINE void cross_entropy_row(Team& team, const CrossEntropy& job, std::int6
   const float all =
       team.sum([&](int k) ABT_INLINED { return sum[k] * exponential(most[k] - top); });
   const std::int64_t counted = job.count == nullptr ? job.rows : *job.count;
-  const float slope = job.weight / static_cast<float>(counted);  // of the row's own loss
+  const float slope = job.weight / static_cast<float>(counted);  // factor of the row's own gradient
   const float factor = slope / all;
   const float hit = slope * (1.0f - job.smoothing);
   const float even = -slope * job.smoothing / static_cast<float>(job.length);

@@ -1,7 +1,7 @@
-// Makes the rows of many small matrices orthonormal in one launch, with one
-// thread block per matrix. ops/gram_schmidt.h has the meaning; the bits are the
-// same. Pointers are device pointers; the launch is asynchronous on `stream` (a
-// cudaStream_t) and returns a cudaError_t as an int.
+// Makes the rows of many small matrices orthonormal in one launch, with one thread block per
+// matrix. See ops/gram_schmidt.h for what it computes; the kernel's results are bit-identical to
+// the CPU's. Pointers are device pointers; the launch is asynchronous on `stream` (a cudaStream_t)
+// and returns a cudaError_t as an int.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,8 @@
 
 namespace abtrain::kernels {
 
-// A matrix of rows x length, rows <= length, stored row-major from `offset` on,
-// of which the first `done` rows are orthonormal and the others orthogonal to
-// them.
+// A matrix of rows x length, rows <= length, stored row-major from index `offset` on. Its first
+// `done` rows are orthonormal already, and its other rows are orthogonal to them.
 struct RowSet {
   std::int64_t offset = 0;
   std::int64_t rows = 0;

@@ -1,7 +1,6 @@
-// Gram-Schmidt over the rows of one matrix, for a thread block and for the
-// host. A Team consists of kGramLanes lanes; a lane holds the elements i of a
-// row with i % kGramLanes == lane. Both use this one source, so they give the
-// same bits.
+// Gram-Schmidt over the rows of one matrix, for a thread block and for the host. A Team consists of
+// kGramLanes lanes; a lane holds the elements i of a row with i % kGramLanes == lane. GPU and CPU
+// compile this one source, so that their results are bit-identical.
 #pragma once
 
 #include <cmath>
@@ -18,14 +17,15 @@ constexpr int kGramLanes = 128;
 constexpr double kDependent = 1e-10;
 
 // A Team provides
-//   dot(a, b)          the sum of the products in fp64, summed in lanes, the
-//                      upper half of which is added to the lower repeatedly
+//   dot(a, b)          the sum of a[i] b[i] in fp64: each lane sums its elements, then the upper
+//                      half of the lanes is added to the lower half until one lane is left
 //   add(a, factor, b)  a += factor * b, computed in fp64 and rounded once
-//   scale(a, factor)   a *= factor, computed in the same way
-//   set_unit(a, rows, k)  a = the unit vector along the axis in which the first
-//                      k rows have the smallest weight; the first one on ties
+//   scale(a, factor)   a *= factor, computed in fp64 and rounded once
+//   set_unit(a, rows, k)  a = the unit vector along the axis in which the first k rows have the
+//                      smallest sum of squares (the first such axis on ties)
 //
-// The first `done` rows stay, and the others are orthogonal to them already.
+// Orthonormalizes rows done .. count - 1. The first `done` rows stay unchanged; the other rows must
+// be orthogonal to them already.
 template <class Team>
 ABT_INLINE void orthonormal_rows(
     Team& team, float* rows, int done, int count, std::int64_t length) {

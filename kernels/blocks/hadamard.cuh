@@ -7,9 +7,8 @@
 
 namespace abtrain::kernels {
 
-// Where element i of the tile is stored in shared memory: eight words of
-// padding after every 64 put threads that are 64 elements apart into different
-// banks.
+// Returns the place of the tile's element i in shared memory: eight words of padding after every 64
+// put threads that are 64 elements apart into different banks.
 __host__ __device__ constexpr int padded(int i) {
   return i + i / 64 * 8;
 }
@@ -20,8 +19,8 @@ constexpr int kTileThreads = 1 << (kLog - 3);
 template <int kLog>
 constexpr int kTileBytes = padded(1 << kLog) * static_cast<int>(sizeof(float));
 
-// Stages `from` to `to` - 1 of eight elements whose indices differ in the bits
-// first .. first + 2.
+// Computes stages `from` to `to` - 1 on eight elements with indices that differ in the bits first
+// .. first + 2.
 __device__ inline void butterflies(float (&x)[8], int first, int from, int to) {
 #pragma unroll
   for (int bit = 0; bit < 3; ++bit) {
@@ -40,8 +39,8 @@ __device__ inline void butterflies(float (&x)[8], int first, int from, int to) {
   }
 }
 
-// Stages 0 to log_size - 1 of a tile of 2^kLog elements. All threads of the
-// block must call it. `shared`: kTileBytes<kLog> bytes.
+// Computes stages 0 to log_size - 1 of a tile of 2^kLog elements. All threads of the block must
+// call it. `shared`: kTileBytes<kLog> bytes.
 template <int kLog>
 __device__ void transform_tile(float (&x)[8], float* shared, int log_size) {
   const int t = static_cast<int>(threadIdx.x);
@@ -57,7 +56,8 @@ __device__ void transform_tile(float (&x)[8], float* shared, int log_size) {
 #pragma unroll
   for (int from = 3; from < kLog; from += 3) {
     if (from < log_size) {
-      // In the last round some of these stages may already be done.
+      // The last round may overlap the round before it; butterflies() skips the stages below
+      // `from`.
       const int first = from < kLog - 3 ? from : kLog - 3;
       const int low = t & ((1 << first) - 1);
       const int base = ((t >> first) << (first + 3)) + low;

@@ -1,14 +1,14 @@
-// The Walsh-Hadamard transform of each block of 2^log_size elements, in place
-// and not scaled: H H x = 2^log_size x. The stages have the strides 1, 2, 4,
-// ..., in this order; each replaces a pair (a, b) by a + b and a - b. The bits
-// are therefore the same as on the CPU.
+// The unscaled Walsh-Hadamard transform H of each block of 2^log_size elements, in place: H H x =
+// 2^log_size x. The stages have the strides 1, 2, 4, ..., in this order; each replaces pairs (a, b)
+// by a + b and a - b. The CPU computes the same stages in the same order, so that results are
+// bit-identical.
 //
-// A tile of up to 4,096 elements is transformed in shared memory (hadamard.cuh);
-// longer blocks take another pass over memory for every four stages. `x` is a
-// device pointer with 16-byte alignment; numel is a multiple of the block size.
-// The launches are asynchronous on `stream` (a cudaStream_t) and return a
-// cudaError_t as an int. The host has a form of its own, for vector registers in
-// place of shared memory (ops/cpu/hadamard.h).
+// A tile of up to 4,096 elements is transformed in shared memory (hadamard.cuh); longer blocks take
+// one more pass over global memory for every four stages above the tile's. `x` is a device pointer
+// with 16-byte alignment; numel is a multiple of the block size. The launches are asynchronous on
+// `stream` (a cudaStream_t) and return a cudaError_t as an int. The host has its own implementation
+// (ops/cpu/hadamard.h), which keeps elements in vector registers between stages instead of in
+// shared memory.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 
 namespace abtrain::kernels {
 
-// The largest block that one thread block transforms.
+// Base-2 logarithm of the size of a tile, the most elements that one thread block transforms.
 constexpr int kTileLog = 12;
 
-// The stages with stride 2^kTileLog and more, if there are any.
+// Computes the stages with strides of 2^kTileLog and more, if there are any.
 ABT_LAUNCHER int hadamard_above_tile(float* x, std::int64_t numel, int log_size, void* stream);
 
 }  // namespace abtrain::kernels

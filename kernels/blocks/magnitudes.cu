@@ -6,12 +6,12 @@ namespace abtrain::kernels {
 
 namespace {
 
-// Leaves the largest of `count` lanes in the first lane. All threads call it.
+// Leaves the largest of `count` lanes in the first lane. All threads must call it.
 __device__ void keep_largest(float* lanes, int count) {
   combine_by_halves(count, [=](int to, int from) { lanes[to] = larger(lanes[to], lanes[from]); });
 }
 
-// Needs shared memory for kLanes floats per value.
+// Needs shared memory for kLanes floats per value of the statistic.
 __global__ void __launch_bounds__(kThreads) block_magnitudes(const Magnitudes job) {
   const CodeBlock block = job.blocks[blockIdx.x];
   const auto t = static_cast<int>(threadIdx.x);
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) block_magnitudes(const Magnitudes jo
   }
 }
 
-// Needs shared memory for kTensorLanes floats per value.
+// Needs shared memory for kTensorLanes floats per value of the statistic.
 __global__ void __launch_bounds__(kTensorLanes) tensor_magnitudes(const Magnitudes job) {
   const std::int64_t tensor = blockIdx.x;
   const auto t = static_cast<int>(threadIdx.x);

@@ -1,8 +1,7 @@
-// Statistics of the magnitudes of tensors that are coded in blocks. Pointers
-// are device pointers; launches are asynchronous on `stream` (a cudaStream_t)
-// and return a cudaError_t as an int. The host has a form of its own: it adds
-// sixteen rows of a block in registers while the next block is fetched from
-// memory.
+// Statistics of the magnitudes of tensors that are coded in blocks. Pointers are device pointers;
+// launches are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an int. The
+// host has its own implementation, which adds up a block's elements in vector registers while it
+// prefetches the next block.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +30,9 @@ struct Magnitudes {
   std::int64_t tensors;
   const float* u;
   Statistic statistic;
-  const float* cuts;  // of Above: one per tensor; without them, all |u| count
-  float* parts;    // scratch: values_of(statistic) per block
-  float* results;  // values_of(statistic) per tensor
+  const float* cuts;  // for Above: one per tensor; null: all |u| count
+  float* parts;       // scratch: values_of(statistic) per block
+  float* results;     // values_of(statistic) per tensor
 };
 ABT_HOST_DEVICE inline float cut_of(const Magnitudes& job, std::int64_t tensor) {
   return job.cuts != nullptr ? job.cuts[tensor] : -1.0f;
@@ -41,7 +40,8 @@ ABT_HOST_DEVICE inline float cut_of(const Magnitudes& job, std::int64_t tensor) 
 ABT_HOST_DEVICE inline bool is_above(float magnitude, float cut) {
   return !(magnitude <= cut);
 }
-// The count over a block's elements, from the count over kBlock elements that includes its padding.
+// Returns the count over a block's own elements, given the count over kBlock elements, padding
+// included.
 ABT_HOST_DEVICE inline float without_padding(float count, float cut, const CodeBlock& block) {
   return is_above(0, cut) ? count - static_cast<float>(kBlock - block.count) : count;
 }

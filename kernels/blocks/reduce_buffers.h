@@ -1,10 +1,9 @@
-// Reduces a range of n device buffers in rank order and writes the result to
-// each of m buffers, so that workers that share one GPU average without a copy.
-// Accumulates in fp32 and rounds once. Integers are added modulo 2^bits and
-// have no mean (cudaErrorInvalidValue). Pointers are device pointers; the
-// launch is asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t
-// as an int. The host has a form of its own: it takes every dtype that LibTorch
-// has, in tiles that fit the first-level cache.
+// Reduces a range of n device buffers in rank order and writes the result to each of m buffers, so
+// that workers that share one GPU average without a copy. Accumulates in fp32 and rounds once.
+// Integers are added modulo 2^bits and have no mean (cudaErrorInvalidValue). Pointers are device
+// pointers; the launch is asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t as an
+// int. The host has its own implementation, which also takes fp64 and int64 and works in tiles that
+// fit the first-level cache.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +23,8 @@ struct BufferList {
   void* data[kMaxBuffers];  // each points to the range's first element
 };
 
-// The type in which elements are accumulated. Integers keep theirs: modulo
-// 2^bits, their sum equals that of a wider type.
+// The type in which elements are accumulated. Integers are accumulated in their own type: modulo
+// 2^bits, this gives the same sum as a wider type.
 template <class T>
 using Wide = std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, double>, T, float>;
 

@@ -11,7 +11,8 @@ namespace {
 constexpr int kNormThreads = kRowLanes / 4;
 constexpr int kCopyThreads = 128;
 
-// The tensor that holds row `index` or chosen row `index`, as kFirst selects.
+// Returns the tensor that contains row `index` (kFirst: first_row) or chosen row `index` (kFirst:
+// first_chosen), counted over all tensors.
 template <std::int64_t RowTensor::*kFirst>
 __device__ const RowTensor& tensor_of(const RowTensor* tensors, int count, std::int64_t index) {
   int low = 0;
@@ -23,7 +24,7 @@ __device__ const RowTensor& tensor_of(const RowTensor* tensors, int count, std::
   return tensors[low];
 }
 
-// Thread t has lanes 4 t .. 4 t + 3.
+// Thread t holds lanes 4 t .. 4 t + 3.
 __global__ void __launch_bounds__(kNormThreads) norms_kernel(const RowNorms job) {
   const RowTensor& tensor = tensor_of<&RowTensor::first_row>(job.tensors, job.count, blockIdx.x);
   const float* const row = job.u + tensor.begin + (blockIdx.x - tensor.first_row) * tensor.length;
@@ -71,8 +72,8 @@ __global__ void __launch_bounds__(kThreads) choose_kernel(const ChooseRows job) 
   }
 }
 
-// Where the chosen row that a thread block processes begins in the buffer and
-// on the wire.
+// The chosen row that a thread block processes: its beginning in the buffer (`from`) and on the
+// wire, and its length.
 struct ChosenRow {
   std::int64_t from;
   std::int64_t wire;

@@ -1,9 +1,8 @@
-// Rows (output filters) of tensors in a flat buffer: their squared norms, the
-// choice of the most important ones, and their conversion to fp16 and back
-// (ops/rows.h has the meaning). Pointers are device pointers; launches are
-// asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an int.
-// The host has a form of its own: it sorts where a thread per row counts, and
-// converts fp16 in tiles.
+// Rows (output filters) of tensors in a flat buffer: computes their squared norms, chooses the most
+// important rows, and converts these to fp16 and back (see ops/rows.h). Pointers are device
+// pointers; launches are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
+// int. The host has its own implementation: it sorts the norms, whereas on a GPU one thread per row
+// counts the rows with larger norms; and it converts fp16 in tiles.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +11,7 @@
 
 namespace abtrain::kernels {
 
-// A tensor of `rows` rows of `length` elements each, of which `chosen` are
-// sent.
+// A tensor of `rows` rows of `length` elements each; `chosen` of the rows are sent.
 struct RowTensor {
   std::int64_t begin;  // index of its first element in the buffer
   std::int64_t rows;
@@ -21,7 +19,7 @@ struct RowTensor {
   std::int64_t chosen;        // at least 1
   std::int64_t first_row;     // rows in the tensors before it
   std::int64_t first_chosen;  // chosen rows in the tensors before it
-  std::int64_t first_value;   // elements in those chosen rows
+  std::int64_t first_value;   // elements in the chosen rows of the tensors before it
 };
 
 // The square of element i of a row is added to lane i mod kRowLanes, in order;

@@ -1,4 +1,4 @@
-// The sums of kernels/codes/quantize.h: norms of blocks and sums of 4-bit
+// Implements the sums that kernels/codes/quantize.h declares: norms of blocks and sums of 4-bit
 // codes.
 #include <algorithm>
 
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The norm of a block from the sums of its tiles.
+// Computes the norm of a block from the sums of squares of its tiles.
 __global__ void __launch_bounds__(kTensorLanes) norm_of_tiles_kernel(const BlockNorms job) {
   auto* const tree = reinterpret_cast<float*>(shared_memory());
   const std::int64_t tiles = std::int64_t{1} << (job.log_size - kTileLog);
@@ -107,8 +107,8 @@ __device__ std::uint32_t sum_of_block(std::uint32_t own) {
   return counts[0];
 }
 
-// Sums are accumulated in 16-bit fields: a 32-bit word holds two of them, for
-// codes that are four apart. A thread processes 16 bytes at a time.
+// Sums are accumulated in 16-bit fields, two per 32-bit word: the sums of codes s and s + 4 of a
+// word of eight codes. A thread processes 16 bytes at a time.
 __global__ void __launch_bounds__(kThreads) sum_codes_kernel(const SumCodes job) {
   using Four = Packet<std::uint32_t, 4>;
   const std::int64_t packets = job.bytes / 16;

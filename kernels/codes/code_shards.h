@@ -1,6 +1,5 @@
-// Saturating sums of 4-bit codes: which shard holds what, and how the range of
-// the sums follows the share of them that was clamped. Shared by host and
-// device.
+// Saturating sums of 4-bit codes: which shard holds a unit, and how the range of the sums adapts to
+// the share of the sums that were clamped. Shared by host and device.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,8 @@
 
 namespace abtrain::kernels {
 
-// The shard that holds this unit. Shards are runs of whole units; shard i
-// begins at unit floor(units * i / shards).
+// Returns the shard that holds this unit. A shard consists of adjacent whole units; shard i begins
+// at unit floor(units * i / shards).
 ABT_HOST_DEVICE inline std::int64_t shard_of(
     std::int64_t unit, std::int64_t units, std::int64_t shards) {
   const std::uint64_t top = static_cast<std::uint64_t>((unit + 1) * shards - 1);
@@ -29,9 +28,9 @@ constexpr std::int64_t kTailBytes = 16;
 // 16 bits.
 constexpr int kMaxMembers = 4096;
 
-// Adjusts the range of a saturating sum to the share of the sums that was
-// clamped (`clamped` of `all`). The result is between 0.25 and `members`, which
-// suffices even if all members have the same values.
+// Returns `scale`, the range of saturating sums, adjusted to the share of the sums that were
+// clamped (`clamped` of `all`). The result is between 0.25 and `members`, which suffices even if
+// all members have the same values.
 ABT_HOST_DEVICE inline float next_scale(
     float scale, std::uint64_t clamped, std::uint64_t all, int members) {
   if (25 * clamped > all) {

@@ -37,7 +37,8 @@ __device__ float range_at(const BlockCoding& c, std::int64_t place) {
   return block < c.blocks ? c.ranges[block] : 0.0f;
 }
 
-// If blocks have fewer than eight elements, a thread needs several ranges.
+// True if a block begins at this thread's element v, or if v is 0. A thread needs several ranges if
+// blocks have fewer than eight elements.
 __device__ bool needs_range(const BlockCoding& c, int v) {
   return v == 0 || (c.log_size < 3 && v % (1 << c.log_size) == 0);
 }
@@ -93,9 +94,9 @@ __device__ void load_codes(float (&x)[8], const Dequantize& job, std::int64_t be
   }
 }
 
-// The three steps on a tile. kLoad: u to rotated coordinates. kCode:
-// coordinates to codes, and what these stand for, rotated back. kFinish: the
-// residual. If a block is larger than the tile, each step is a separate launch.
+// Up to three steps on a tile. kLoad rotates u to coordinates. kCode turns coordinates into codes,
+// and rotates back what the codes stand for. kFinish subtracts that from u, which leaves the
+// residual. If a block is larger than a tile, each step is a separate launch.
 template <int kLog, bool kLoad, bool kCode, bool kFinish>
 __global__ void __launch_bounds__(kTileThreads<kLog>)
     quantize_kernel(const Quantize job, bool wide) {
@@ -152,7 +153,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
       if (needs_range(c, v)) {
         value = code_value(range_at(c, begin + v), c.limit, c.log_size, c.rotate, 1.0f);
       }
-      // The residual drops a block that is not finite: the estimate shows it.
+      // A block that is not finite leaves a residual of 0; its estimate is NaN.
       u[v] = value == value ? ::fmaf(-signed_by(value, sign_bit(own, v)), x[v], u[v]) : 0.0f;
     }
     store_first(job.u + begin, c.numel - begin, wide, u);

@@ -1,10 +1,9 @@
-// Converts rotated blocks to codes and back, in one pass over memory if a block
-// fits into a thread block's shared memory (2^kTileLog elements), else in
-// several passes that use `scratch`. The bits are the same as on the CPU
-// (lib/ops). Pointers are device pointers; launches are asynchronous on
-// `stream` (a cudaStream_t) and return a cudaError_t as an int. The host has a
-// form of its own: it transforms a whole block in its caches, where a thread
-// block stages tiles in shared memory.
+// Converts rotated blocks to codes and back, in one pass over memory if a block fits into a thread
+// block's shared memory (2^kTileLog elements), else in several passes that use `scratch`. Results
+// are bit-identical to the CPU's (lib/ops). Pointers are device pointers; launches are asynchronous
+// on `stream` (a cudaStream_t) and return a cudaError_t as an int. The host has its own
+// implementation: it transforms whole blocks in the CPU's caches, whereas a thread block stages
+// tiles in shared memory.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +15,15 @@
 
 namespace abtrain::kernels {
 
-// norms[b] = square root of the sum of squares of block b, or infinity if that
-// is NaN. A block that is larger than a tile adds the sums of its tiles.
+// norms[b] = square root of the sum of squares of block b, or infinity if that is NaN. For a block
+// larger than a tile, the sums of its tiles are added.
 struct BlockNorms {
   const float* x;
   std::int64_t numel;  // zeros follow up to the last block
   std::int64_t blocks;
   int log_size;
   float* norms;
-  float* tiles;  // scratch: blocks << log_size - kTileLog, if a block is larger
+  float* tiles;  // scratch, one float per tile, if a block is larger than a tile
 };
 ABT_LAUNCHER int block_norms(const BlockNorms& job, void* stream);
 void work_on_host(const BlockNorms& job);
@@ -44,7 +43,7 @@ struct Dequantize {
   const void* codes = nullptr;
   float zero = 0;     // the sum of codes that stands for 0
   float members = 1;  // the divisor of the mean
-  // If above 1: the number of shards; kTailBytes follow each shard of codes.
+  // If above 1, the codes are cut into this many shards, each followed by kTailBytes.
   int shards = 1;
   float* out = nullptr;
   float* scratch = nullptr;
@@ -52,10 +51,10 @@ struct Dequantize {
 ABT_LAUNCHER int dequantize_blocks(const Dequantize& job, void* stream);
 void work_on_host(const Dequantize& job);
 
-// Adds up the 4-bit codes (8 stands for 0) of `members` shards of `bytes` bytes
-// that follow one another, clamps the sums to 1 .. 15 and writes them, followed
-// by the tail. `bytes` is a multiple of 64; `members` is at most kMaxMembers;
-// `partial` is scratch for kPartials counts.
+// Adds up the 4-bit codes (8 stands for 0) of `members` consecutive shards of `bytes` bytes each,
+// clamps the sums to -7 .. 7, and writes them as such codes (1 .. 15), followed by the tail.
+// `bytes` is a multiple of 64; `members` is at most kMaxMembers; `partial` is scratch for kPartials
+// counts.
 struct SumCodes {
   const std::uint8_t* in = nullptr;
   std::uint8_t* out = nullptr;

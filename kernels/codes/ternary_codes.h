@@ -1,15 +1,17 @@
-// Codes of -a, 0 and +a with one level a per tensor: encoding, sums and means over workers
-// (ops/ternary_codes.h has the meaning): the bodies (team.h) and their launchers. The launchers
-// take device pointers, are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as
-// an int.
+// Codes of -a, 0 and +a with one level a per tensor: encoding, sums and means over workers (see
+// ops/ternary_codes.h). This header has the bodies (team.h) and their launchers. The launchers take
+// device pointers, are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
+// int.
 //
-// A two-bit code is 3 for +a, 2 for -a, 0 for 0 and, where blocks are of single tensors, 1 for a
-// value that is not finite. Four of them are in a byte, the first one in the two high bits, as in
-// MXNet. A byte code, which can be added up, is 0, 1 or 2 for -a, 0 (or not finite) or +a.
+// A two-bit code is 3 for +a, 2 for -a and 0 for 0. In blocks of single tensors, the code 1 marks a
+// value that is not finite; packed codes (blocks that cross tensors) have no such mark. A byte
+// holds four codes, the first in its two high bits, as in MXNet. A byte code is 0 for -a, 1 for 0
+// or a value that is not finite, and 2 for +a, so that workers' codes can be added up.
 //
-// A sum k in -n .. n of the codes of n workers is stored as k + n, or as 2 n + 1 if a value is not
-// finite. The sums of a block are stored as bit planes: one word per group for bit 0, then those
-// for bit 1, and so on. Blocks follow one another by their groups.
+// The sum k of the codes of n workers, -n .. n, is stored as k + n; 2 n + 1 means that a value is
+// not finite. The sums of a block are stored as bit planes: bit 0 of all its sums, one 32-bit word
+// per group of 32; then bit 1 of all its sums, and so on. The planes of a block follow those of the
+// block before it.
 #pragma once
 
 #include <cmath>
@@ -23,32 +25,33 @@ namespace abtrain::kernels {
 
 enum class CodeForm { TwoBits, Bytes };
 
-// The most workers whose byte codes a byte can add up.
+// A byte holds the sum of byte codes of at most this many workers.
 constexpr int kMaxByteWorkers = 127;
 
-// The fields that all jobs have. A block's codes begin with those of its first group. Its elements
-// belong to one tensor, `slot`, or to several that follow one another without gaps. In the second
-// case, `slot` is the index in `tensors` (blocks of single tensors) of the block that has the first
-// element.
+// The fields of all jobs. A block's codes begin at code 32 * (block.group - blocks[0].group) of
+// all. Its elements belong either to one tensor, with the index `slot`, or (packed) to several
+// tensors that follow one another without gaps. In the second case, `tensors` lists blocks of one
+// tensor each, and `slot` is the index there of the one that contains this block's first element.
 struct TernaryBlocks {
   const CodeBlock* blocks;
   std::int64_t count;
   const CodeBlock* tensors;  // null: each block is of a single tensor
-  std::int64_t codes;        // number of codes of all blocks; the last group's may be fewer than 32
+  std::int64_t codes;        // number of codes of all blocks; the last group may have fewer than 32
 };
 
 struct EncodeTernary : TernaryBlocks {
   const float* u;
   float* rest;  // becomes what was not sent; may be u, or null
   const float* levels;
-  const float* cuts;    // |u| above it is sent; null: with probability |u| / level
-  RandomStream random;  // a word per element
+  const float* cuts;    // |u| above its cut is sent; null: sent with probability |u| / level
+  RandomStream random;  // one word per element
   CodeForm form;
   std::uint8_t* wire;
 };
 ABT_LAUNCHER int encode_ternary(const EncodeTernary& job, void* stream);
 
-// The sums of the workers' two-bit codes, which follow one another, in `bits` bits per element.
+// Sums the workers' two-bit codes, which `in` holds one worker after another. A sum takes `bits`
+// bits.
 struct PackSums : TernaryBlocks {
   const std::uint8_t* in;
   int workers;
@@ -57,21 +60,22 @@ struct PackSums : TernaryBlocks {
 };
 ABT_LAUNCHER int pack_sums(const PackSums& job, void* stream);
 
-// The input of a mean: the workers' two-bit codes, one worker after another; their sums as bit
-// planes; or sums of byte codes.
+// The input of a mean. Codes: the workers' two-bit codes, one worker after another. Planes: the
+// sums of two-bit codes as bit planes. Bytes: the sums of byte codes.
 enum class CodeWire { Codes, Planes, Bytes };
 
 struct AverageCodes : TernaryBlocks {
   const void* in;
   CodeWire wire;
   int workers;
-  int bits;  // of planes: bits per sum
+  int bits;  // for Planes: bits per sum
   const float* levels;
   float* estimate;
 };
 ABT_LAUNCHER int average_codes(const AverageCodes& job, void* stream);
 
-// The mean of the workers' records, which follow one another: a level per tensor, then codes.
+// The mean of the workers' records, which `in` holds one worker after another. A record holds one
+// level per tensor, then two-bit codes.
 struct AverageRecords : TernaryBlocks {
   const std::uint8_t* in;
   std::int64_t stride;  // bytes of a record
@@ -82,8 +86,9 @@ ABT_LAUNCHER int average_records(const AverageRecords& job, void* stream);
 
 namespace ternary_codes {
 
-// Added to a sum for each value that is not finite; larger than any other sum.
-constexpr int kNotFinite = 1 << 20;
+// Added to a sum for each value that is not finite: larger than any sum of codes, but small enough
+// that the sum of ops::kMaxCodeWorkers of them fits into 32 bits.
+constexpr int kNotFinite = 1 << 18;
 
 template <class Team>
 using Sums = std::int32_t[Team::kUnits][Team::kUnit];
@@ -95,7 +100,7 @@ ABT_HOST_DEVICE constexpr int sign_of(unsigned code) {
   return 2 * (high & low) - high;
 }
 
-// The position of a block's codes among those of all blocks.
+// The position of a block's codes among the codes of all blocks.
 struct Place {
   std::int64_t first;
   std::int64_t count;
@@ -107,10 +112,10 @@ struct Place {
   }
 };
 
-// Calls use(k, of(tensor)) for each element k of a unit of the block; elements beyond the block's
-// end get the last tensor. `own`: a tensor's block, at or before the one with the unit's first
-// element; it advances, but not past the block of the next unit. Unless kPacked, the block is of a
-// single tensor.
+// Calls use(k, of(slot)) for each element k of a unit of the block, with the slot of the element's
+// tensor; elements beyond the block's end get the last tensor's slot. `own` points to a block of
+// one tensor, at or before the one that contains the unit's first element; it advances at most to
+// the one that contains the unit's last element. Unless kPacked, the block lies within one tensor.
 template <bool kPacked, class Team, class Of, class Use>
 ABT_INLINE void for_elements(
     const CodeBlock& block, int unit, const CodeBlock*& own, const Of& of, const Use& use) {
@@ -124,7 +129,7 @@ ABT_INLINE void for_elements(
   if (kPacked) {
     find(begin);
   }
-  if (!kPacked || begin + Team::kUnit <= end()) {  // what belongs to the tensor is read once
+  if (!kPacked || begin + Team::kUnit <= end()) {  // of(slot) is read only once
     const auto value = of(own->slot);
     ABT_UNROLL
     for (int k = 0; k < Team::kUnit; ++k) {
@@ -189,8 +194,8 @@ ABT_INLINE void encode(Team& team, const EncodeTernary& job, std::int64_t b) {
   });
 }
 
-// The sums of the workers' codes of a block, plus `workers`; above 2 * workers if a value is not
-// finite.
+// Adds to `sums` the codes of all workers for a block, plus `workers`; a result above 2 * workers
+// means that a value is not finite.
 template <class Team>
 ABT_INLINE void add_codes(
     const Team& team, const TernaryBlocks& job, const CodeBlock& block, const void* in, int workers,
@@ -214,7 +219,9 @@ template <bool kPacked, class Team>
 ABT_INLINE void average(Team& team, const AverageCodes& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
   const CodeBlock* tensor = first_tensor(job, b);
-  // Dividing the level and dividing its multiple can give means that differ in the last bit.
+  // Packed codes use (level * sum) / workers, codes that are not packed (level / workers) * sum.
+  // Both orders stay, as the last bit may differ and runs must give the same results as with
+  // earlier versions.
   const auto workers = static_cast<float>(job.workers);
   const float share = job.levels[tensor->slot] / workers;
   const auto mean_of = [&](std::int32_t sum, float level) ABT_INLINED {

@@ -1,20 +1,20 @@
-// The bodies of wire_codes.h for Int8, Int4 and Int2, over the Team (team.h)
-// that processes a chunk. Its members hold kLane adjacent lanes (chunk_norm.h)
-// of the chunk: kLane elements in each of the kRuns runs of kNormLanes. A
-// thread of a GPU has four lanes, a host thread all 32. A ChunkTeam provides
-//   chunk(), count()    its chunk, and that chunk's element count, or 0 if there is
-//                       no chunk
-//   leads()             whether this member writes what a chunk has only once
+// The bodies of wire_codes.h for Int8, Int4 and Int2: templates over the ChunkTeam that processes a
+// chunk. A chunk consists of kRuns runs of kNormLanes adjacent elements, and element i of a run
+// belongs to lane i (chunk_norm.h). Each member (thread) of a team processes kLane adjacent lanes
+// in all runs: four on a GPU, all 32 on the host. A ChunkTeam provides
+//   chunk(), count()    the index of its chunk, and the chunk's element count (0 if there is no
+//                       such chunk)
+//   leads()             whether this member writes the chunk's scale
 //   load(from, run, x), store(to, run, value)
-//                       the member's elements of a run of the chunk; elements
-//                       beyond `count` are read as 0 and not written; value(lane)
-//                       gives the element to store
+//                       reads or writes the member's elements of a run of the chunk; elements
+//                       beyond count() are read as 0 and not written; value(lane) gives the
+//                       element to store
 //   bytes(from, run, x), store_bytes(to, run, value)
-//                       the same for a byte per element, from the chunk's codes
-//                       on
-//   largest(own)        the largest over all members
-//   sums<k>(lanes, own) the sum of the lanes in the order of chunk_norm.h, and
-//                       of the members' counts; k-th call in a body
+//                       like load() and store(), for the chunk's codes: one byte per lane, with
+//                       the chunk's first byte at `from` or `to`
+//   largest(own)        the largest `own` of all members
+//   sums<k>(lanes, own) the sum of all lanes in the order of chunk_norm.h, and the sum of the
+//                       members' counts `own`; k = 0, 1, ... numbers the calls in a body
 #pragma once
 
 #include "kernels/blocks/chunk_norm.h"
@@ -43,7 +43,7 @@ ABT_INLINE void for_elements(const Use& use) {
   }
 }
 
-// Both return the bits of the chunk's scale.
+// scale_integers() and encode_levels() return the bits of the chunk's scale.
 template <int kBits, class Team>
 ABT_INLINE std::uint16_t scale_integers(Team& team, const ChunkValues<Team>& x) {
   const auto keep_larger = [](std::int32_t& largest, std::int32_t bits)
@@ -87,7 +87,8 @@ ABT_INLINE std::uint16_t encode_levels(
   return level_scale(sums.sum, count, sums.count);
 }
 
-// A byte has the codes of the elements of a lane in every kRows<kBits>-th run.
+// The codes of a chunk are stored in kRows rows of bytes, one byte per lane: in row r, a lane's
+// byte holds the lane's codes in runs r, r + kRows, r + 2 kRows, ...
 template <int kBits>
 constexpr int kRows = kBits / 2;
 
@@ -112,7 +113,7 @@ ABT_INLINE void encode_chunk(Team& team, const EncodeWire& job) {
   ABT_UNROLL
   for (int run = 0; run < kRuns; ++run) {
     if constexpr (kBits != 2) {
-      // A mask instead of a branch, which would keep a host's runs apart.
+      // A mask: a branch would keep the host's compiler from processing runs together.
       const std::uint32_t codable = all_ones(scale > 0);
       const float divisor = scale > 0 ? scale : 1.0f;
       ABT_UNROLL

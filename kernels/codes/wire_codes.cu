@@ -8,7 +8,7 @@ namespace abtrain::kernels {
 
 namespace {
 
-// The eight threads of a chunk; a thread block has 32 chunks.
+// The team of the eight threads that process a chunk; a thread block processes 32 chunks.
 class CudaChunkTeam {
  public:
   static constexpr int kLane = 4;
@@ -100,7 +100,7 @@ class CudaChunkTeam {
   __device__ int index(int run) const {
     return run * kNormLanes + lane_;
   }
-  // How many elements there are from the first one of this run on.
+  // Number of the chunk's elements from this thread's first one in the run on; 0 or less if none.
   __device__ int left(int run) const {
     return count_ - index(run);
   }

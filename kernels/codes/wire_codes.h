@@ -1,25 +1,23 @@
-// A flat fp32 array u as a record of few bits per element, and back
-// (ops/wire_codes.h has the meaning). Pointers are device pointers; launches
-// are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
-// int.
+// Encodes a flat fp32 array u as a record of few bits per element, and decodes it (see
+// ops/wire_codes.h). Pointers are device pointers; launches are asynchronous on `stream` (a
+// cudaStream_t) and return a cudaError_t as an int.
 //
-// A record holds scales (bf16), then codes, all little-endian. Zeros fill each
-// of the two parts up to a multiple of 4 bytes. A record must begin at such a
-// multiple, as records that follow one another do.
+// A record holds scales (bf16), then codes, all little-endian. Zeros fill each of the two parts up
+// to a multiple of 4 bytes. A record must begin at a multiple of 4 bytes, as consecutive records in
+// a buffer do.
 //
-// Int8, Int4, Int2, with b bits per code: one scale per chunk of kWireChunk
-// elements, and 16 b bytes of codes. Byte i of them has the codes of the
-// elements i, i + 16 b, i + 32 b, ... of the chunk, the first one in the low
-// bits. A last chunk of n < 16 b elements has only n bytes. A code stands for a
-// multiple of the scale: in Int8 and Int4 for itself, in two's complement; in
-// Int2 for 1, or for 3 where bit 0 is set, with a minus where bit 1 is set.
+// Int8, Int4, Int2, with b bits per code: one scale per chunk of kWireChunk elements, and 16 b
+// bytes of codes. Byte i holds the codes of elements i, i + 16 b, i + 32 b, ... of the chunk, that
+// of element i in the low bits. A last chunk of n < 16 b elements has only n bytes. A code gives
+// the multiple of the scale that its element is sent as: in Int8 and Int4, the code is this
+// multiple, in two's complement; in Int2, the multiple is 3 if bit 0 is set, else 1, and negative
+// if bit 1 is set.
 //
-// Sparse: two scales per chunk of kSparseChunk elements, the lower level and
-// the upper one, and 7 bytes of codes for each group of four elements that are
-// sent. A group is an integer of 56 bits. Bits 12 j .. 12 j + 11 are the index
-// of its element j in the chunk, ascending from element to element; bit 48 + 2
-// j is set for the upper level and bit 49 + 2 j for a minus. The bits of
-// elements that a chunk's last group lacks are 0.
+// Sparse: two scales per chunk of kSparseChunk elements, the lower level and the upper one, and 7
+// bytes of codes for each group of four elements that are sent. A group is an integer of 56 bits.
+// Bits 12 j .. 12 j + 11 are the index in the chunk of the group's element j (indices ascend); bit
+// 48 + 2 j is set if the element has the upper level, and bit 49 + 2 j if it is negative. If a
+// chunk's last group has fewer than four elements, the bits of the missing elements are 0.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +36,8 @@ constexpr int kGroupBytes = 7;
 struct WireLayout {
   WireCode code;
   std::int64_t numel;  // element count of u, at least 1
-  // Sparse: the numbers sent of each chunk (a multiple of kGroupNumbers), and of the last chunk.
+  // Sparse: how many elements of each chunk are sent (a multiple of kGroupNumbers), and how many of
+  // the last chunk.
   int sent;
   int sent_of_last;
 };
@@ -48,12 +47,12 @@ ABT_HOST_DEVICE constexpr std::int64_t fill_words(std::int64_t bytes) {
 }
 
 ABT_HOST_DEVICE constexpr std::int64_t wire_chunks(const WireLayout& layout) {
-  // Divisors that the compiler knows: these are shifts.
+  // Constant divisors, so that the compiler turns the divisions into shifts.
   return layout.code == WireCode::Sparse ? (layout.numel + kSparseChunk - 1) / kSparseChunk
                                          : (layout.numel + kWireChunk - 1) / kWireChunk;
 }
 
-// Where the codes begin.
+// The byte of a record at which its codes begin.
 ABT_HOST_DEVICE constexpr std::int64_t codes_begin(const WireLayout& layout) {
   const int scales = layout.code == WireCode::Sparse ? 2 : 1;
   return fill_words(2 * scales * wire_chunks(layout));
@@ -63,13 +62,13 @@ ABT_HOST_DEVICE constexpr std::int64_t codes_begin(const WireLayout& layout) {
 ABT_HOST_DEVICE constexpr std::int64_t chunk_bytes(int bits) {
   return kWireChunk / 8 * bits;
 }
-// Bytes of the codes of this many numbers that Sparse sends.
+// Bytes of the codes of `sent` elements in Sparse.
 ABT_HOST_DEVICE constexpr std::int64_t sparse_bytes(int sent) {
   return (sent + kGroupNumbers - 1) / kGroupNumbers * kGroupBytes;
 }
 
 constexpr std::int64_t wire_bytes(const WireLayout& layout) {
-  const std::int64_t before = wire_chunks(layout) - 1;  // whole chunks
+  const std::int64_t before = wire_chunks(layout) - 1;  // chunks before the last
   if (layout.code == WireCode::Sparse) {
     return codes_begin(layout) +
            fill_words(before * sparse_bytes(layout.sent) + sparse_bytes(layout.sent_of_last));

@@ -1,5 +1,4 @@
-// The arithmetic of wire codes, shared by host and device: the same bits on
-// both.
+// The arithmetic of wire codes, shared by host and device so that their results are bit-identical.
 #pragma once
 
 #include <cmath>
@@ -11,22 +10,24 @@ namespace abtrain::kernels {
 
 constexpr std::uint16_t kNanScale = 0x7FC0;
 
-// A smaller scale is sent as 0: the residual keeps these elements. Products
-// with larger ones are exact, as they are normal and have at most 15 bits.
+// A scale below this is sent as 0, and the chunk's elements stay in the residual. The product of
+// any other scale (8 significant bits) and a multiple (at most 7 bits) is a normal float of at most
+// 15 bits, hence exact.
 constexpr float kSmallestScale = 0x1p-126f;
 constexpr float kLargestScale = 0x1.FEp127f;
 
-// Processors return NaNs with different bits.
+// Replaces every NaN by the same one, because processors return NaNs with different bits.
 ABT_HOST_DEVICE inline float with_one_nan(float x) {
   return x == x ? x : float_of(kNan);
 }
-// The bits of |x|, which order as magnitudes do; a NaN is larger than any number.
+// Returns the bits of |x|: as integers, they have the order of the magnitudes, with NaN above every
+// number.
 ABT_HOST_DEVICE inline std::uint32_t magnitude_bits(float x) {
   return bits_of(x) & 0x7FFFFFFFu;
 }
 
-// The bits of a scale (bf16), rounded up or to nearest even; NaN if it is not
-// finite.
+// Returns the bits of a scale in bf16, rounded up or to nearest even: 0 if the scale is below
+// kSmallestScale, NaN if it is NaN or above kLargestScale.
 ABT_HOST_DEVICE inline std::uint16_t round_scale(float scale, bool up) {
   // False for a NaN.
   if (!(scale <= kLargestScale)) {
@@ -55,22 +56,23 @@ ABT_HOST_DEVICE inline std::uint32_t integer_code(float x, float scale) {
   return bits_of(x / scale + 12582912.0f);  // 1.5 * 2^23
 }
 
-// Int2: the magnitude above which an element has the level 3, for a chunk of
-// `count` elements with this sum of squares. Max, "Quantizing for minimum
-// distortion", 1960: the best four levels with equal steps for a Gaussian.
+// Int2: the magnitude above which an element has the level 3, in a chunk of `count` elements with
+// the sum of squares `squares`. Max, "Quantizing for minimum distortion", 1960: the best four
+// levels with equal steps for a Gaussian.
 ABT_HOST_DEVICE inline float level_cut(float squares, int count) {
   return 0.9957f * ::sqrtf(squares / static_cast<float>(count));
 }
 ABT_HOST_DEVICE inline float level_of(bool above) {
   return above ? 3.0f : 1.0f;
 }
-// The scale s that minimizes |x - s c|: <x, c> / <c, c>. products: the sum of
-// magnitudes times levels; threes: how many levels are 3.
+// Int2: the scale s that minimizes |x - s c| for the multiples c, <x, c> / <c, c>. products: <x,
+// c>, the sum of magnitudes times levels; threes: how many levels are 3.
 ABT_HOST_DEVICE inline std::uint16_t level_scale(float products, int count, int threes) {
   return round_scale(products / static_cast<float>(count + 8 * threes), /*up=*/false);
 }
 
-// Int2 and Sparse: the code of an element, and a level with the code's sign.
+// Int2 and Sparse: signed_code() is the code of an element, with_sign() a level with the code's
+// sign.
 ABT_HOST_DEVICE inline std::uint32_t signed_code(float x, bool above) {
   return (above ? 1u : 0u) | (bits_of(x) >> 30 & 2u);
 }
@@ -78,7 +80,7 @@ ABT_HOST_DEVICE inline float with_sign(float level, std::uint32_t code) {
   return (code & 2u) != 0 ? -level : level;
 }
 
-// The multiple of the scale that a code in the low bits stands for.
+// The multiple of the scale that the code in the low bits of `code` stands for.
 template <int kBits>
 ABT_HOST_DEVICE inline float multiple_of(std::uint32_t code) {
   if constexpr (kBits == 2) {
@@ -93,7 +95,7 @@ ABT_HOST_DEVICE inline float multiple_of(std::uint32_t code) {
 ABT_HOST_DEVICE inline std::uint16_t mean_scale(float sum, int count) {
   return count == 0 ? std::uint16_t{0} : round_scale(sum / static_cast<float>(count), /*up=*/false);
 }
-// The bits that element j of a group adds to it.
+// The bits that represent element j of a group.
 ABT_HOST_DEVICE inline std::uint64_t group_bits(std::uint32_t index, std::uint32_t code, int j) {
   return std::uint64_t{index} << (12 * j) | std::uint64_t{code} << (48 + 2 * j);
 }
@@ -104,7 +106,7 @@ ABT_HOST_DEVICE inline std::uint32_t code_in(std::uint64_t group, int j) {
   return static_cast<std::uint32_t>(group >> (48 + 2 * j)) & 3u;
 }
 
-// What remains of x after scale * multiple, which is exact, was sent.
+// The residual: x minus scale * multiple (an exact product), which was sent.
 ABT_HOST_DEVICE inline float rest_of(float x, float scale, float multiple) {
   return with_one_nan(::fmaf(-scale, multiple, x));
 }

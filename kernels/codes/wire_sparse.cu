@@ -7,10 +7,11 @@ namespace abtrain::kernels {
 
 namespace {
 
-// A thread block processes a chunk. Its elements are spread over the threads as in a code block.
+// A thread block processes a chunk. The chunk's elements are spread over the threads as in a code
+// block (code_blocks.cuh).
 static_assert(kSparseChunk == kBlock);
 
-constexpr int kRun = 16;  // threads whose counts one thread adds up
+constexpr int kRun = 16;  // threads in a run, for which one thread adds up the counts
 constexpr int kRuns = kThreads / kRun;
 
 struct Shared {
@@ -23,13 +24,13 @@ struct Shared {
   float cut;
   std::uint16_t scales[2];
 };
-// The elements that are sent, then their indices, follow it in shared memory.
+// In shared memory, this struct is followed by the elements that are sent, then by their indices.
 std::size_t shared_bytes(int sent) {
   return sizeof(Shared) + static_cast<std::size_t>(sent) * (sizeof(float) + sizeof(std::uint16_t));
 }
 
-// The sum of `own` over the threads before this one, and over all threads. All
-// threads of the block must call it.
+// The sum of `own` over the threads before this one, and over all threads. All threads of the block
+// must call add_counts().
 struct Sums {
   std::uint64_t before = 0;
   std::uint64_t all = 0;
@@ -62,14 +63,15 @@ __device__ Sums add_counts(std::uint64_t own, Shared& shared) {
   return result;
 }
 
-// The k-th largest magnitude by its bits, and how many of the k largest have
-// these bits.
+// The bits of the k-th largest magnitude, and how many of the k largest magnitudes have the same
+// bits.
 struct Smallest {
   std::uint32_t bits = 0;
   std::uint32_t left = 0;
 };
 
-// For each eight-bit digit in turn, counts the magnitudes that agree in all earlier digits.
+// Finds one eight-bit digit after another, from the highest on, by counting the magnitudes that
+// agree in all higher digits.
 __device__ Smallest find_smallest(const float (&x)[kRounds][kEight], int k, Shared& shared) {
   const auto t = static_cast<int>(threadIdx.x);
   Smallest found;
@@ -88,7 +90,7 @@ __device__ Smallest find_smallest(const float (&x)[kRounds][kEight], int k, Shar
       }
     }
     __syncthreads();
-    // From the largest digit down; thread t has one of them.
+    // From the largest digit down; each thread handles one digit.
     const int digit = kThreads - 1 - t;
     const std::uint32_t own = shared.bins[digit];
     shared.bins[digit] = 0;
@@ -104,13 +106,13 @@ __device__ Smallest find_smallest(const float (&x)[kRounds][kEight], int k, Shar
   return found;
 }
 
-// Copies the elements that are sent, and their indices, in order. Among those that equal the
-// smallest one, the first are sent.
+// Copies the elements that are sent, and their indices, in ascending order of the indices. Of the
+// elements with the smallest magnitude that is sent, those with the lowest indices are sent.
 __device__ void collect(
     const float (&x)[kRounds][kEight], const Smallest& smallest, Shared& shared, float* values,
     std::uint16_t* indices) {
-  // Four counts in one word: for each round, the elements larger than the smallest one and those
-  // equal to it.
+  // Four counts in one word: for each round, how many magnitudes are above the smallest one that is
+  // sent, and how many equal it.
   std::uint64_t own = 0;
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
@@ -123,7 +125,7 @@ __device__ void collect(
     }
   }
   const Sums sums = add_counts(own, shared);
-  std::uint64_t earlier = 0;  // of the rounds before
+  std::uint64_t earlier = 0;  // counts of the rounds before
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
     const std::uint64_t counts = (sums.before >> (32 * r)) + earlier;
@@ -146,7 +148,7 @@ __device__ void collect(
   __syncthreads();
 }
 
-// Leaves the cut between the two levels and their scales in shared memory.
+// Leaves the cut between the two levels, and the scales of the levels, in shared memory.
 __device__ void find_levels(const float* values, int sent, Shared& shared) {
   const auto t = static_cast<int>(threadIdx.x);
   if (t < kNormLanes) {
@@ -219,7 +221,7 @@ __global__ void __launch_bounds__(kThreads) encode_sparse_kernel(const EncodeWir
   }
 }
 
-// The launch asks for shared memory because of the barrier.
+// The launch asks for shared memory because the kernel has a barrier (launch.cuh).
 __global__ void __launch_bounds__(kThreads) decode_sparse_kernel(const DecodeWire job) {
   const SparseChunk at = sparse_chunk(job.layout, blockIdx.x);
   const auto t = static_cast<int>(threadIdx.x);

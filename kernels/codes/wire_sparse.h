@@ -1,6 +1,6 @@
-// The part of wire_codes.h for WireCode::Sparse. The host has a form of its
-// own: it finds the cut by bisection over 16-bit keys in vectors, a thread
-// block by counting digits.
+// The part of wire_codes.h for WireCode::Sparse. The host has its own implementation: it finds the
+// smallest magnitude that is sent by bisection over 16-bit keys in vectors, whereas a thread block
+// counts digits.
 #pragma once
 
 #include "kernels/codes/wire_codes.h"
@@ -13,8 +13,8 @@ struct SparseChunk {
   std::int64_t begin;  // index in u of its first element
   int count;
   int sent;
-  std::int64_t scales;  // where they are in the record
-  std::int64_t codes;
+  std::int64_t scales;  // byte of the record at which its scales begin
+  std::int64_t codes;   // byte of the record at which its codes begin
   bool last;
 };
 
@@ -37,8 +37,9 @@ ABT_INLINE float level_at(const float (&levels)[2], bool upper) {
   return float_of((bits_of(levels[1]) & mask) | (bits_of(levels[0]) & ~mask));
 }
 
-// The codes of one group: the elements from `first` on, of the `sent` elements that a chunk sends
-// with these values and places. Leaves in u (the chunk) what the codes do not express.
+// Returns the codes of the group that begins with element `first` of the `sent` elements that a
+// chunk sends; `values` and `places` are these elements and their indices in the chunk. Leaves in u
+// (the chunk) what the codes do not express.
 ABT_INLINE std::uint64_t encode_group(
     const float* values, const std::uint16_t* places, int first, int sent, float cut,
     const float (&levels)[2], float* u) {
@@ -62,7 +63,7 @@ ABT_INLINE void decode_group(
     const DecodeWire& job, float* out) {
   for (int j = 0; j < kGroupNumbers; ++j) {
     const auto index = static_cast<int>(index_in(group, j));
-    // A damaged record must not write elsewhere.
+    // A damaged record must not cause a write outside the chunk.
     if (first + j < chunk.sent && index < chunk.count) {
       const std::uint32_t code = code_in(group, j);
       const float value = with_sign(level_at(levels, (code & 1u) != 0), code);

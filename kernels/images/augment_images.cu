@@ -13,7 +13,7 @@ namespace {
 constexpr int kLevels = 256;
 constexpr int kMaxThreads = 256;
 
-// A Treatment in the form that the pixel loops read.
+// A Treatment (augment_images.h), converted to what the pixel loops read.
 struct DrawnImage {
   Placement place;
   int top, left, bottom, end;  // of the erased box
@@ -30,17 +30,17 @@ __device__ bool within(int x, int size) {
   return static_cast<unsigned>(x) < static_cast<unsigned>(size);
 }
 
-// How a block of the staged kernel divides its work.
+// How a thread block of augment_staged() divides its work.
 struct Plan {
   int images;        // images per block
   int image_bytes;   // per image in shared memory, a multiple of 16
-  int row_packets;   // packets per output row: the threads across
-  int rows_at_once;  // the threads down
+  int row_packets;   // packets per output row, one per thread
+  int rows_at_once;  // output rows that the threads write at a time
   bool wide_loads;   // all sources are 16-byte aligned
 };
 
-// The table in shared memory holds kCopies copies of each entry side by side,
-// one for each of as many adjacent threads: that reduces bank conflicts.
+// The table in shared memory holds kCopies copies of each entry side by side, one for each of
+// kCopies adjacent threads, which reduces bank conflicts.
 template <int kChannels>
 constexpr int kCopies = kChannels == 1   ? 8
                         : kChannels == 3 ? 4
@@ -83,9 +83,9 @@ __device__ void stage_images(
   }
 }
 
-// Processes whole images in shared memory, several per block. A thread writes
-// packets at one fixed place in the rows, so it determines only once per image
-// where the elements of its packet come from. kChannels 0: any number.
+// Processes whole images in shared memory, several per thread block. A thread writes packets at the
+// same place in each of its rows, so it determines only once per image where the elements of its
+// packet come from. kChannels 0: any number.
 template <class Out, int kChannels, int kVector>
 __global__ void __launch_bounds__(kMaxThreads, 5)
     augment_staged(const AugmentImages job, const Plan plan) {
@@ -146,8 +146,8 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
   }
 }
 
-// For images of any size, read and written element by element: a block
-// processes kPart elements of an image.
+// For images of any size, read and written element by element: a thread block processes kPart
+// elements of an image.
 constexpr int kPart = 4096;
 
 template <class Out>
@@ -188,8 +188,8 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
   }
 }
 
-// A block may use 48 KiB without special attributes; with about half of that,
-// enough blocks fit on a multiprocessor.
+// A thread block may use 48 KiB of shared memory without special attributes; with about half of
+// that, enough thread blocks fit on a multiprocessor.
 constexpr std::int64_t kMaxShared = 48 * 1024;
 constexpr std::int64_t kShared = 25 * 1024;
 constexpr std::int64_t kMaxImages = 16;
@@ -227,7 +227,8 @@ std::optional<Plan> make_plan(const AugmentImages& job) {
               static_cast<int>(rows_at_once), numel % 16 == 0 && is_aligned(job.pixels, 16)};
 }
 
-// Launches this form if it fits: returns true and sets `status`.
+// If make_plan() finds a plan for these template parameters, launches augment_staged(), sets
+// `status` and returns true.
 template <class Out, int kChannels, int kVector>
 bool queue_staged(const AugmentImages& job, void* stream, int& status) {
   const std::optional<Plan> plan = kChannels == 0 || kChannels == job.channels

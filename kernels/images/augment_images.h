@@ -1,10 +1,9 @@
-// Makes batches from images that are stored on the device as bytes: random
-// crop, flip and erasing, normalization by a table, layout and cast in one
-// pass. Each image draws from the stream (seed, purpose, epoch, index) in the
-// order that ops/augment_images.h gives. Pointers are device pointers; the
-// launch is asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t
-// as an int. The host has a form of its own: it copies rows of pixels, where a
-// thread block stages an image.
+// Makes batches from images that are stored on the device as bytes: random crop, flip and erasing,
+// normalization by a table, layout and cast in one pass. Each image draws from the stream (seed,
+// purpose, epoch, index) in the order that ops/augment_images.h gives. Pointers are device
+// pointers; the launch is asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t as an
+// int. The host has its own implementation: it converts images row by row, whereas a thread block
+// stages whole images in shared memory if they fit.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,7 @@
-// The box that random erasing clears (Zhong et al., "Random erasing data
-// augmentation", 2017), drawn as in torchvision's RandomErasing.get_params. The
-// bits are the same on host and device: only IEEE operations are used, and
-// every multiply-add is an explicit fma, so that no compiler decides whether to
-// contract it.
+// The box that random erasing clears (Zhong et al., "Random erasing data augmentation", 2017),
+// drawn as in torchvision's RandomErasing.get_params. Boxes are bit-identical on host and device:
+// only IEEE operations are used, and every multiply-add is an explicit fma, so that no compiler
+// decides whether to contract it.
 #pragma once
 
 #include <cmath>
@@ -16,12 +15,11 @@ struct Box {
   std::int64_t top = 0, left = 0, height = 0, width = 0;
 };
 
-// e^x to within one unit in the last place, for x in -700 .. 700: the Taylor
-// series, whose truncation error is below 2^-57, of x minus a multiple of
-// log 2.
+// e^x to within one unit in the last place, for x in -700 .. 700: the Taylor series (truncation
+// error below 2^-57) at x minus a multiple of log 2.
 ABT_HOST_DEVICE inline double exponential(double x) {
   const double k = ::rint(x * 0x1.71547652b82fep+0);
-  // log 2 in two parts; k times the first one is exact.
+  // log 2 in two parts; k times the first part is exact.
   double r = ::fma(-k, 0x1.62e42feep-1, x);
   r = ::fma(-k, 0x1.a39ef35793c76p-33, r);
   double sum = 1.0 / 6227020800;  // 13!
@@ -63,7 +61,8 @@ ABT_HOST_DEVICE inline Box draw_erased_box(
   return {};
 }
 
-// Such a box with this probability, else an empty one; draws nothing for 0.
+// Draws such a box with this probability, else returns an empty one. With a probability of 0, it
+// draws no random number.
 ABT_HOST_DEVICE inline Box draw_erased(
     Random& random, double probability, std::int64_t height, std::int64_t width) {
   return probability > 0 && random.uniform() < probability ? draw_erased_box(random, height, width)

@@ -1,8 +1,7 @@
-// Differences of gradients as 8-bit codes (ops/difference_codes.h has the
-// meaning). Pointers are device pointers; launches are asynchronous on `stream`
-// (a cudaStream_t) and return a cudaError_t as an int. The host has a form of
-// its own: a largest magnitude needs no order, so its loops follow the vector
-// unit.
+// Differences of gradients as 8-bit codes (see ops/difference_codes.h). Pointers are device
+// pointers; launches are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
+// int. The host has its own implementation: the largest magnitude does not depend on the order of
+// the elements, so its loops are laid out for the CPU's vectors.
 #pragma once
 
 #include <cmath>
@@ -39,9 +38,9 @@ ABT_HOST_DEVICE inline float scale_of(const std::uint8_t* record) {
   memcpy(&scale, record + kRecordNumbers, sizeof(scale));
   return scale;
 }
-// The factor for the elements of a record before they are rounded. `scale` is
-// the largest magnitude / 127; the factor is 0 if the scale is too small to
-// divide by.
+// Returns the factor by which a record's elements are multiplied before they are rounded to codes:
+// 1 / scale, or 0 if the scale is too small to divide by. `scale` is the record's largest magnitude
+// / 127.
 ABT_HOST_DEVICE inline float codes_per_unit(float scale) {
   return scale > 1e-37f ? 1.0f / scale : 0.0f;
 }
@@ -50,7 +49,7 @@ ABT_HOST_DEVICE inline std::uint8_t to_code(float x, float factor) {
   const float shifted = ::fmaf(x, factor, 12582912.0f);  // 1.5 * 2^23
   return static_cast<std::uint8_t>(bits_of(shifted));
 }
-// scale * code, rounded on its own and never fused with an addition.
+// scale * code, rounded: written as an fma so that no compiler fuses it with a later addition.
 ABT_HOST_DEVICE inline float from_code(std::uint8_t code, float scale) {
   return ::fmaf(scale, static_cast<float>(static_cast<std::int8_t>(code)), -0.0f);
 }

@@ -8,8 +8,8 @@ namespace abtrain::kernels {
 
 namespace {
 
-// Thread j has row j: it adds sign i times its product with row i as soon as
-// thread i has chosen the sign.
+// Thread j chooses the sign of row j: for each i < j, it adds sign i times the product of rows i
+// and j as soon as thread i has chosen sign i.
 __global__ void __launch_bounds__(kMaxPairRows) choose_signs(const PairSigns job) {
   auto* const chosen = reinterpret_cast<float*>(shared_memory());
   const auto j = static_cast<int>(threadIdx.x);

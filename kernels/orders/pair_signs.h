@@ -1,8 +1,7 @@
-// The signs of PairBalance (Cooper et al., arXiv 2302.00845), computed from
-// scalar products (ops/pair_signs.h has the meaning). Pointers are device
-// pointers; the launch is asynchronous on `stream` (a cudaStream_t) and returns
-// a cudaError_t as an int. The host has a form of its own: the loop is
-// sequential, and only a GPU must hand signs from thread to thread.
+// The signs of PairBalance (Cooper et al., arXiv 2302.00845), computed from scalar products (see
+// ops/pair_signs.h). Pointers are device pointers; the launch is asynchronous on `stream` (a
+// cudaStream_t) and returns a cudaError_t as an int. The host has its own implementation, a plain
+// sequential loop, whereas the threads of a GPU hand signs to one another.
 #pragma once
 
 #include <cstdint>

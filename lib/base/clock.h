@@ -1,4 +1,4 @@
-// Monotonic time in seconds; the calendar's time as text.
+// Monotonic time in seconds; date and time as text.
 #pragma once
 
 #include <array>

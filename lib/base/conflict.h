@@ -1,5 +1,6 @@
-// A configuration problem that involves several keys, or one key and what it applies to. The keys
-// are kept apart from the message, so that a reader of files can point at the line of each:
+// A configuration problem that involves several keys, or one key and the choice that it belongs to.
+// The keys are kept apart from the message, so that a reader of files can point at the line of
+// each:
 //   throw ConflictError({{"method.group_size", "workers"}, "expected ..."});
 #pragma once
 
@@ -14,7 +15,7 @@ namespace abtrain {
 struct Conflict {
   // Whole keys (method.group_size), at least one; the one at fault first.
   std::vector<std::string> keys;
-  std::string message;  // what was expected and what came, without a key
+  std::string message;  // the expected and the given value, without a key
 };
 
 using Conflicts = std::vector<Conflict>;
@@ -29,7 +30,7 @@ void conflict_if(
   }
 }
 
-// Error(Config) whose text is "KEY: MESSAGE", with the first key.
+// An Error(Config) with the text "KEY: MESSAGE", where KEY is the first key.
 class ConflictError : public Error {
  public:
   explicit ConflictError(Conflict conflict)

@@ -41,8 +41,8 @@ class Descriptor {
 };
 
 // Repeats a system call as long as signals interrupt it, and returns its result. On some network
-// file systems, signals interrupt any call. Not for close(), which frees the descriptor even if it
-// is interrupted.
+// file systems, a signal can interrupt every call on a file, even stat(). Not for close(), which
+// frees the descriptor even if it is interrupted.
 template <class Call>
 auto uninterrupted(const Call& call) {
   for (;;) {

@@ -33,9 +33,10 @@ struct RunLength {
   double share_at(std::int64_t t) const {
     return at(t) / static_cast<double>(steps);
   }
-  // After t steps, the run is estimated to have `estimate` steps in total.
+  // Takes over an estimate, made after t steps, of the run's total number of steps.
   void plan(std::int64_t t, std::int64_t estimate) {
-    // Early estimates are rough, so a new one simply replaces them: few steps used a wrong pace.
+    // Early estimates are rough, so a new one simply replaces them: only few steps have used a
+    // wrong length.
     constexpr double kEarly = 0.05;
     const double share = share_at(t);
     const bool is_early = share < kEarly && 20 * t < estimate;

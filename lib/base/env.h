@@ -12,7 +12,8 @@ std::optional<std::string> env(const char* name);
 // Throws Error(Usage) if the variable is set but is not an integer.
 std::optional<std::int64_t> env_integer(const char* name);
 
-// The first number of a list such as OMP_NUM_THREADS=4,2, which is for nested parallel regions.
+// The first number of a list such as OMP_NUM_THREADS=4,2 (one number per level of nested parallel
+// regions).
 std::optional<std::int64_t> first_env_integer(const char* name);
 
 // Replaces a leading "~" with $HOME, and $NAME and ${NAME} with that variable, as a shell does. If

@@ -1,5 +1,5 @@
-// Typed errors. The kind of an error is also the exit code of the program; the
-// codes follow sysexits.h where it has a suitable one.
+// Typed errors. The kind of an error is also the exit code of the program; the codes follow
+// sysexits.h if it has a suitable code.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ enum class ErrorKind : int {
   Config = 78,        // the configuration is wrong
 };
 
-// All exit codes of the program. Besides the above: 0, 1 for a bug, 127 if it did not start, and
-// 130 and 141 after SIGINT and SIGPIPE (docs/commands.md).
+// All exit codes of the program. Besides the above: 0, 1 for a bug, 127 if the program did not
+// start, and 130 and 141 after SIGINT and SIGPIPE (docs/commands.md).
 inline constexpr std::array kExitCodes{0, 1, 2, 65, 66, 69, 70, 74, 75, 78, 127, 130, 141};
 
 class Error : public std::runtime_error {
@@ -58,8 +58,8 @@ class StepError : public Error {
 
 }  // namespace abtrain
 
-// ABT_CHECK(ok, kind, "text {}", parts...) throws Error(ErrorKind::kind) with
-// the text that formatted() makes; the parts are evaluated only then.
+// ABT_CHECK(ok, kind, "text {}", parts...): unless `ok`, throws Error(ErrorKind::kind) with the
+// text that formatted() makes. Only then are the parts evaluated.
 #define ABT_CHECK(condition, kind, ...)                                                      \
   do {                                                                                       \
     if (!(condition)) {                                                                      \
@@ -67,8 +67,8 @@ class StepError : public Error {
     }                                                                                        \
   } while (false)
 
-// ABT_ASSERT(ok, "text {}", parts...) checks what only a bug in abtrain can
-// violate; it throws std::logic_error.
+// ABT_ASSERT(ok, "text {}", parts...): unless `ok`, throws std::logic_error. For conditions that
+// only a bug in abtrain can violate.
 #define ABT_ASSERT(condition, text, ...)                                                   \
   do {                                                                                     \
     if (!(condition)) {                                                                    \

@@ -42,15 +42,15 @@ std::once_flag bus_errors_are_caught;
 struct sigaction bus_action_before;
 std::uintptr_t bytes_per_page = 0;
 
-// Replaces the mapping with zeros from the page of `at` on. Calls only functions that are allowed
-// in a signal handler. False if no mapping contains `at`.
+// Replaces a mapping with zeros, from the page that contains `at` to the end. Calls only functions
+// that are allowed in a signal handler. Returns false if no mapping contains `at`.
 bool replace_lost_pages(std::uintptr_t at) {
   for (MappedEntry* entry = mapped_entries.load(); entry != nullptr; entry = entry->next) {
     const std::uintptr_t begin = entry->begin.load(), end = entry->end.load();
     if (begin == 0 || at < begin || at >= end) {
       continue;
     }
-    // Set first, so that whoever reads zeros finds the mark.
+    // Set first, so that a reader of zeros finds the mark.
     if (!entry->lost.exchange(true)) {
       ++lost_mappings;
     }
@@ -161,7 +161,7 @@ void check_sizes_of_mapped_files() {
   const std::lock_guard lock(mapped_entries_mutex);
   for (const MappedEntry* entry = mapped_entries.load(); entry != nullptr; entry = entry->next) {
     struct stat status {};
-    // A file that was replaced or removed keeps its bytes for whoever has opened it.
+    // A file that was replaced or removed keeps its bytes for a process that has opened it.
     if (entry->begin.load() != 0 && ::stat(entry->path.c_str(), &status) == 0 &&
         status.st_dev == entry->device && status.st_ino == entry->inode &&
         static_cast<std::uintptr_t>(status.st_size) < entry->end.load() - entry->begin.load()) {

@@ -1,7 +1,7 @@
 // A file mapped into memory. Its bytes are read from disk on first access, which fails if another
 // program has shortened the file in the meantime or if the disk fails. Such a failure raises
-// SIGBUS, which would end the process. A signal handler puts zeros in place of the lost bytes
-// instead, and the checks below throw. Signal handlers belong to the process, so this is one of the
+// SIGBUS, which would end the process. Instead, a signal handler replaces the lost bytes with
+// zeros, and the checks below throw. Signal handlers belong to the process, so this is one of the
 // few places with global state.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace abtrain {
 
 class FileMapping {
  public:
-  // The whole file, which must not be empty. Throws Error(Io).
+  // Maps the whole file, which must not be empty. Throws Error(Io).
   explicit FileMapping(const InputFile& file);
   FileMapping(const FileMapping&) = delete;
   FileMapping& operator=(const FileMapping&) = delete;

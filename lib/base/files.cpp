@@ -21,7 +21,7 @@
 namespace abtrain {
 namespace {
 
-// Throws, with the reason in errno, unless `ok`.
+// Unless `ok`, throws Error(Io) with the reason in errno.
 void check(bool ok, const char* what, const std::string& path) {
   ABT_CHECK(ok, Io, "cannot {} '{}': {}", what, path, std::generic_category().message(errno));
 }
@@ -70,8 +70,8 @@ Descriptor open_input(const std::string& path, struct stat& status, Fifo fifo) {
   return file;
 }
 
-// A replaced file keeps its permissions, and also its owner if the system
-// permits that.
+// Gives `file` the permissions of the file at `from`, and also its owner if the system permits
+// that.
 void take_permissions(int file, const std::string& from) {
   struct stat status {};
   if (::stat(from.c_str(), &status) == 0) {

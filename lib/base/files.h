@@ -15,15 +15,15 @@
 
 namespace abtrain {
 
-// Limits of read_file: a file that is larger is not what its reader expects.
+// Limits in bytes for read_file(), which refuses a larger file.
 inline constexpr std::uint64_t kMaxText = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kMaxLines = std::uint64_t{8} << 30;
 
-// Whether a FIFO is read like a file, which waits for its writer.
+// Whether read_file() refuses a FIFO, or reads it like a file and so waits for its writer.
 enum class Fifo { Refuse, Wait };
 
-// The content of a regular file. Throws Error(DamagedData) if it is not one or
-// has more than `most` bytes, before it reads them.
+// Returns the content of a regular file (with Fifo::Wait, also of a FIFO). Throws
+// Error(DamagedData) for anything else, and if there are more than `most` bytes.
 std::string read_file(
     const std::string& path, std::uint64_t most = kMaxText, Fifo fifo = Fifo::Refuse);
 
@@ -38,8 +38,7 @@ bool is_known_there(const std::string& path);
 // followed, and the permissions and owner of a replaced file are kept. Streams
 // (base/output.h) are written to directly.
 void atomic_write(const std::string& path, std::string_view content);
-// The same for content that comes in pieces: `body` passes each piece to the
-// function that it is given.
+// The same for content that comes in pieces: `body` passes each piece to its argument.
 using WritePiece = std::function<void(std::string_view)>;
 void atomic_write(const std::string& path, const std::function<void(const WritePiece&)>& body);
 
@@ -95,8 +94,8 @@ class SpoolFile : private InputFile {
 // The entries of a folder, sorted by name; empty if it cannot be read.
 std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder);
 
-// The path with links and dots resolved, which tells whether two paths are one file. Returns the
-// path itself if links form a cycle or vanish while they are followed.
+// Returns the path with links and dots resolved, so that all paths of one file become equal.
+// Returns the path itself if links form a cycle or vanish while they are followed.
 std::filesystem::path real_path(const std::filesystem::path& path);
 
 // Creates the folder and its parents. It is no error if they exist.
@@ -110,15 +109,14 @@ std::string make_temporary_folder();
 // replaced.
 void rename_path(const std::string& from, const std::string& to);
 
-// Removes a file, or a folder with all that is in it. It is no error if there is
-// none.
+// Removes a file, or a folder with its content. It is no error if neither exists.
 void remove_path(const std::string& path);
 
 // Forces a file, or the entries of a folder, to disk.
 void sync_path(const std::string& path);
 
-// Appends to a file, creating it if it does not exist. Each call is one write; if it fails, none of
-// it stays in the file. Move-only; not thread-safe.
+// Appends to a file, creating it if it does not exist. If a write() fails, none of its bytes stay
+// in the file. Move-only; not thread-safe.
 class Appender {
  public:
   explicit Appender(std::string path);
@@ -128,7 +126,6 @@ class Appender {
   const std::string& path() const {
     return path_;
   }
-  // Bytes in the file.
   std::int64_t size() const {
     return size_;
   }
@@ -137,8 +134,8 @@ class Appender {
   // the old content of a replaced file is lost. On failure, throws Error(Io), and the next call
   // tries again.
   std::string find_again();
-  // Keeps the whole lines in the first `bytes` bytes, or in all (-1), and cuts off
-  // what follows them, such as the incomplete last line of a writer that was killed.
+  // Keeps the whole lines in the first `bytes` bytes (-1: in the whole file), and cuts off the
+  // rest, such as the incomplete last line of a writer that was killed.
   void keep_lines(std::int64_t bytes = -1);
 
  private:

@@ -14,8 +14,8 @@ struct Interval {
   bool contains(double x) const;
   std::string text() const;  // " from 0 to 1"; "" without limits
 };
-// kMaxSteps is the longest run, and so the longest interval, in steps;
-// kLargest is the largest rate or other factor, about the limit of fp32.
+// kMaxSteps limits, in steps, a run and the time between two events of a run; kLargest limits rates
+// and other factors (about the limit of fp32).
 constexpr double kMaxSteps = 1e8;
 constexpr double kLargest = 1e38;
 

@@ -17,12 +17,12 @@ using nlohmann::ordered_json;
 // largest text we read.
 constexpr std::size_t kMaxBytes = 100'000'000;
 constexpr std::size_t kMaxValues = 10'000'000;
-// We write 6 levels. The limit protects the stack, as printing and copying
-// values are recursive.
+// abtrain writes 6 levels. The limit protects the stack, as printing and copying values are
+// recursive.
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxShown = 80;
 
-// Builds the value. nlohmann's own builder searches all the keys of an ordered
+// Builds the value in linear time, whereas nlohmann's own builder searches all keys of an ordered
 // object for each new key.
 class Builder : public nlohmann::json_sax<ordered_json> {
  public:
@@ -85,7 +85,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   bool add(ordered_json value) {
     return put(std::move(value)) != nullptr;
   }
-  // Returns where the value is now, or null if there are too many values.
+  // Returns the value's new place, or null if there are too many values.
   ordered_json* put(ordered_json&& value) {
     if (++count_ > kMaxValues) {
       fail(formatted("this has more than {} values", with_commas(kMaxValues)));

@@ -15,7 +15,6 @@
 
 namespace abtrain {
 
-// An error in a text and its byte position.
 struct JsonProblem {
   std::string what;
   std::size_t byte = 0;
@@ -98,8 +97,8 @@ class JsonObject {
   std::string text(const char* pointer) const;
   const nlohmann::ordered_json& list(const char* pointer) const;
   const nlohmann::ordered_json& object(const char* pointer) const;
-  // The value of a key of `part`, which lies within the value at `pointer`. If it is missing or not
-  // a T, the error says that `wanted` was expected at `pointer`.
+  // The value of a key of `part`, which lies within the value at `pointer`. If the key is missing
+  // or its value is not a T, the error says that `wanted` was expected at `pointer`.
   template <class T>
   T member(
       const nlohmann::ordered_json& part, const char* key, const char* pointer,

@@ -33,7 +33,7 @@ class Log {
   bool is_live() const {
     return tty_ && level_ >= LogLevel::Info;
   }
-  // Not while other threads use the log.
+  // Call it only while no other thread uses the log.
   void set_level(LogLevel level) {
     level_ = level;
   }

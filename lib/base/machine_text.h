@@ -1,5 +1,5 @@
 // CSV and JSON that commands write for programs; people open them too. Names in them come from
-// files that others wrote, so neither a terminal nor a spreadsheet may act on them.
+// files that others wrote, so neither a terminal nor a spreadsheet may take them for commands.
 #pragma once
 
 #include <nlohmann/json.hpp>

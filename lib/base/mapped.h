@@ -1,4 +1,4 @@
-// A list made of another one.
+// Makes one list from another.
 #pragma once
 
 #include <algorithm>

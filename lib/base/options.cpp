@@ -43,7 +43,7 @@ auto duration_in(Interval range) {
   };
 }
 
-// Other programs' words, in lower case, and ours for them.
+// Other programs' words, in lower case, and abtrain's words for the same choices.
 constexpr std::pair<std::string_view, const char*> kWords[] = {
     {"float16", "fp16"},     {"half", "fp16"},
     {"16", "fp16"},          {"16-mixed", "fp16"},
@@ -100,7 +100,7 @@ auto word_or(const char* word, Take take) {
   };
 }
 
-// config.yaml and JSON files could not hold other bytes.
+// Returns why config.yaml and JSON files could not hold this text; "" if they can.
 std::string text_fault(const std::string& text) {
   return text.empty() ? "it is empty" : is_utf8(text) ? "" : "it is not UTF-8 text";
 }

@@ -37,9 +37,9 @@ std::string name_in(const Names<E>& names, const E& value) {
   return found == names.end() ? "" : found->first;
 }
 
-// When a resumed run may have a different value from its checkpoint's.
-// WithWorkers: if the number of workers changes too. WhenLonger: if the run is
-// extended and the number of workers stays. ToAuto: if the new value is `auto`.
+// Under which condition a resumed run may change the value of a key. WithWorkers: if the number of
+// workers changes too. WhenLonger: if the run is extended and the number of workers stays. ToAuto:
+// if the new value is `auto`.
 enum class MayChange { Never, Always, WithWorkers, WhenLonger, ToAuto };
 
 struct Field {
@@ -52,7 +52,8 @@ struct Field {
   std::vector<Field> section;             // the fields of a subsection
   std::vector<std::string> choices = {};  // the words it accepts, if any
   MayChange may_change = MayChange::Never;
-  // The key belongs to these choices of the key `decided_by` in its section; empty: to all.
+  // The key has an effect only with these choices of the key `decided_by` in its section; empty:
+  // with all.
   std::vector<std::string> owners = {};
   std::string decided_by = {};
   bool is_section() const {
@@ -83,9 +84,10 @@ class Fields {
   Field& integer(Key key, std::uint64_t& member, Help help);
   Field& number(Key key, double& member, Interval range, Help help);
   Field& text(Key key, std::string& member, Help help);
-  // A string, or the word that is stored as nullopt.
+  // A string, or `word`, which is stored as nullopt.
   Field& text_or(Key key, const char* word, std::optional<std::string>& member, Help help);
-  // A path, in which ~, $NAME and ${NAME} are expanded; with a word, as text_or().
+  // A path, in which ~, $NAME and ${NAME} are expanded. path_or() also takes `word`, as text_or()
+  // does.
   Field& path(Key key, std::string& member, Help help);
   Field& path_or(Key key, const char* word, std::optional<std::string>& member, Help help);
   // A string that is usable as the name of one folder.
@@ -102,8 +104,7 @@ class Fields {
   Field& integers(Key key, std::vector<std::int64_t>& member, Interval each, Help help);
   Field& numbers(
       Key key, std::vector<double>& member, Interval each, Help help, std::size_t least = 1);
-  // A list of numbers, or one of the words in its place: then `numbers` is empty.
-  // With a list, `word` is false.
+  // A list of numbers, or one of the words, which empties `numbers`. A list sets `word` to false.
   Field& numbers_or(
       Key key, Names<bool> words, bool& word, std::vector<double>& numbers, Interval each,
       Help help);
@@ -111,10 +112,10 @@ class Fields {
   Field& auto_or_integers(Key key, std::vector<std::int64_t>& member, Interval each, Help help);
   // A list of strings, which may be empty.
   Field& texts(Key key, std::vector<std::string>& member, Help help);
-  // Stored unparsed, for a reader that knows which values are allowed.
+  // Stored unparsed, for a later reader that knows the allowed values.
   Field& value(Key key, Value& member, Help help);
   Field& section(Key key, Fields fields, Help help);
-  // Adds the fields that belong to this choice of the key `name`.
+  // Adds fields that have an effect only with this choice of the key `name`.
   void include(Fields own, const std::string& choice);
 
   const std::vector<Field>& list() const {

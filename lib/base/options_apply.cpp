@@ -89,7 +89,7 @@ class Applier {
     }
     const std::string meant = instead ? instead->key : similar(entry.key, fields, prefix);
     if (!meant.empty()) {
-      // Checks that involve several keys must not rely on its default.
+      // Checks that involve several keys must not rely on the default of `meant`.
       reading_.settings[meant] = {entry.place, order(), true};
     }
     problem(
@@ -100,8 +100,7 @@ class Applier {
                         : formatted("unknown key, did you mean '{}'?", meant));
   }
 
-  // The same key in another section, or else the most similar one in this
-  // section.
+  // Returns the same key in another section, or else the most similar key in this section.
   std::string similar(
       const std::string& key, const std::vector<Field>& fields, const std::string& prefix) const {
     std::string meant;

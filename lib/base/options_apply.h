@@ -12,7 +12,7 @@
 
 namespace abtrain {
 
-// The result of reading: the problems, and where each key was last set.
+// The result of reading: the problems, and the place where each key was last set.
 struct ReadResult {
   struct Setting {
     Location place;
@@ -40,24 +40,23 @@ std::map<std::string, Owner> unowned_keys(const Fields& fields);
 // The fields that have an effect.
 std::vector<Field> in_use(const std::vector<Field>& fields);
 
-// What to use instead of a word that is not a key: `key`, or nothing if that is empty, with a
-// remark.
+// Advice on a word that is not a key: the key to use instead (empty: there is none), and a remark.
 struct Instead {
   std::string key;
   std::string remark;
-  std::string harmless = {};  // with this value, the word is accepted: it changes nothing
+  std::string harmless = {};  // a value with which the word is accepted, as it changes nothing
 };
 using FindInstead = std::function<std::optional<Instead>(const std::string& name)>;
-// "use 'optimizer.lr'", or "abtrain has none; ...".
+// Returns advice for an error message, such as "use 'optimizer.lr'" or "abtrain has none; ...".
 std::string advice(const Instead& instead);
 
-// Sets the members named in `section`, except for the keys in `unowned`. Reports unknown and
-// repeated keys as problems; an unknown key with the advice of `find`, or else with the most
+// Sets the members that `section` names, except for the keys in `unowned`. Reports unknown and
+// repeated keys as problems; for an unknown key, adds the advice of `find`, or else the most
 // similar key.
 void apply(
     const Fields& fields, const Value& section, ReadResult& reading, const FindInstead& find = {},
     const std::map<std::string, Owner>& unowned = {});
-// Every key that is in use, as YAML that reads back to equal values.
+// Returns every key that has an effect, as YAML that reads back to equal values.
 std::string to_yaml(const Fields& fields);
 // Visits each key in the order of the table, with its full name, such as
 // "train.steps". Sections themselves are not visited. `prefix`: the section

@@ -16,8 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // The descriptor in a path such as /proc/self/fd/3, or -1. Such a path must not be opened again:
-// the new file would have its own position, and a rename would not affect what the descriptor
-// stands for.
+// the new descriptor would have its own file position, and a rename would not affect the file
+// behind the old one.
 int descriptor_of(const fs::path& folder, const std::string& name) {
   std::error_code error;
   if (folder != fs::canonical("/proc/self/fd", error) || error) {

@@ -1,5 +1,5 @@
-// The output file that a user names with an option such as -o: what it is, and
-// whether it may be replaced.
+// Checks on the output file that a user names with an option such as -o: its kind, and whether it
+// may be replaced.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace abtrain {
 
-// Where bytes written to a path end up.
+// The destination of bytes that are written to a path.
 struct OutputPlace {
   // The path with its links followed, so that a rename replaces the target and
   // not the link.
@@ -23,7 +23,7 @@ struct OutputPlace {
 OutputPlace find_output(const std::string& path);
 bool is_standard_output(const std::string& path);
 
-// What a command writes to the file that one of its options names.
+// The kind of file that a command writes to the path given by one of its options.
 struct OutputKind {
   const char* option;  // "-o"
   const char* what;    // "a safetensors file"

@@ -11,8 +11,8 @@
 
 namespace abtrain {
 
-// Whether the whole text is a number by the rules of std::from_chars, which it
-// then stores in `out`.
+// Returns whether the whole text is a number by the rules of std::from_chars; if so, stores it in
+// `out`.
 template <class Number>
 bool read_number(std::string_view text, Number& out) {
   const char* end = text.data() + text.size();

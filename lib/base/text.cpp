@@ -178,7 +178,7 @@ bool glob_match(const std::string& pattern, const std::string& name) {
 
 namespace {
 
-// Characters to insert, delete or replace, or neighbors to swap.
+// Counts the characters to insert, delete or replace, and the neighbors to swap.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before, above, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -201,7 +201,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
   std::string best;
-  // Two changes leave too little of a short word.
+  // A short word allows one change: two would leave too little of it.
   std::size_t best_distance =
       name.size() < 3 ? 0 : std::clamp<std::size_t>(name.size() / 3, 1, 4) + 1;
   for (const std::string& candidate : candidates) {

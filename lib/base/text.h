@@ -12,11 +12,11 @@ namespace abtrain {
 
 std::string fill_text(fmt::string_view text, fmt::format_args parts);
 
-// formatted("{} of {:.2f}", n, x): the parts take the places of the {}, by the
-// rules of {fmt}, which the compiler checks. An empty {} shows a floating-point
-// number with six significant digits, a whole one with all. A part may have a
-// name: fmt::arg("n", n) takes the place of each {n}. The name is not
-// `format`, because argument-dependent lookup would find std::format instead.
+// formatted("{} of {:.2f}", n, x): the parts take the places of the {}, by the rules of {fmt},
+// which the compiler checks. An empty {} shows a floating-point number with six significant digits,
+// but a whole number with all digits. A part may have a name: fmt::arg("n", n) takes the place of
+// each {n}. The function is not called `format`, because argument-dependent lookup would find
+// std::format instead.
 template <class... T>
 std::string formatted(fmt::format_string<T...> text, const T&... parts) {
   return fill_text(text.get(), fmt::vargs<T...>{{parts...}});

@@ -49,7 +49,7 @@ std::string to_text(const std::vector<Problem>& problems);
 // Throws a LocatedError with the text of the problems, if there are any.
 void throw_any(const std::vector<Problem>& problems, ErrorKind kind);
 
-// How a value is named in a message: 'abc', nothing, a list, a section.
+// Returns a value's name for a message: 'abc', nothing, a list, a section.
 std::string describe(const Value& value);
 
 }  // namespace abtrain

@@ -103,7 +103,7 @@ void Pending::wait() {
 }
 
 // A worker that is unwinding from an error does not wait for the others: they may be waiting for it
-// elsewhere.
+// in another call.
 Pending::Work::~Work() {
   if (!wait || !give_up) {
     return;

@@ -1,4 +1,4 @@
-// A collective as one member requests it, and what all back ends derive from it.
+// A collective as one member requests it, and the functions on it that all back ends use.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,13 +29,13 @@ struct Call {
   std::vector<std::int64_t> counts = {};  // all-gather, all-to-all
   Purpose purpose = Purpose::Metrics;
   int color = 0;             // split: the group to join
-  device::Event ready = {};  // recorded after the owner's earlier work
+  device::Event ready = {};  // recorded on the owner's stream after its earlier work
 
-  // Whether it sums or compares the members' elements.
+  // Whether it combines the members' elements (sum, mean or maximum).
   bool reduces() const {
     return kind == Kind::AllReduce || kind == Kind::ReduceScatter;
   }
-  // What this member contributes.
+  // The buffer with this member's contribution.
   const at::Tensor& source() const {
     return in.defined() ? in : out;
   }

@@ -1,16 +1,17 @@
 // A worker's handle on a group of workers: collectives over flat buffers.
 //
 // Buffers are contiguous 1-D tensors on the communicator's device (fp32, fp64, fp16, bf16, int32,
-// int64, uint8). Every member makes the same calls in the same order. A group of one is the
-// identity.
+// int64, uint8). Every member makes the same calls in the same order. In a group of one, the result
+// is the input.
 //
 // Sums are accumulated in rank order, in fp32 whatever the buffer's dtype (fp64 for fp64; integers
-// modulo 2^bits). A mean divides the sum by n; the result is rounded once. So it has the same bits
-// on every member and in every back end except NCCL, which has its own rules (comm/nccl/world.h).
+// modulo 2^bits). A mean divides the sum by n; the result is rounded to the buffer's dtype once. So
+// it is bit-identical on every member and in every back end except NCCL, which has its own rules
+// (comm/nccl/world.h).
 //
 // A call throws Error(PeerLost) when another worker has failed or the time-out has passed. It
 // throws Error(Config) when members make different calls or an argument does not fit: a buffer of
-// the wrong form, dtype, device or element count, a mean of integers, or a root that is not a
+// the wrong layout, dtype, device or element count, a mean of integers, or a root that is not a
 // member.
 //
 // Bytes sent per member, as the meter counts them, for a payload of P bytes over n members:
@@ -36,7 +37,7 @@ namespace abtrain::comm {
 class Pending {
  public:
   Pending() = default;  // nothing under way
-  // `give_up` receives the error that ends the destructor's wait.
+  // The destructor passes `give_up` the error that kept it from completing the wait.
   explicit Pending(std::function<void()> wait, std::function<void(std::exception_ptr)> give_up)
       : work_(new Work{std::move(wait), std::move(give_up)}) {}
   void wait();
@@ -71,7 +72,7 @@ class Communicator {
   // numel of its `in`) from member i. Every member passes the same `counts`.
   Pending all_gather(
       at::Tensor out, at::Tensor in, const std::vector<std::int64_t>& counts, Purpose purpose);
-  // The same, if every member contributes as many elements as this one.
+  // The same, for members that all contribute in.numel() elements.
   Pending all_gather(at::Tensor out, at::Tensor in, Purpose purpose) {
     const std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), in.numel());
     return all_gather(out, in, counts, purpose);
@@ -88,7 +89,7 @@ class Communicator {
   Pending broadcast(at::Tensor buffer, int root, Purpose purpose);
   virtual void barrier() = 0;
 
-  // Starts one of the transfers above. The caller has checked its arguments.
+  // Starts one of the transfers above. The caller has checked the arguments.
   virtual Pending start(Call call) = 0;
 
   // Throws Error(PeerLost) if another worker has failed. Costs next to nothing.

@@ -1,5 +1,6 @@
-// Records that a worker has failed, and why. Everything in one process that waits for other workers
-// shares it. It keeps the first cause; later ones are only echoes. Thread-safe.
+// Records that a worker has failed, and why. All code of one process that waits for other workers
+// shares one record. It keeps the first cause, because later ones are only echoes of it.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -26,13 +27,13 @@ class TimedOut : public Error {
 
 class Failure {
  public:
-  // True if this was the first cause.
+  // Keeps the cause and returns true if it is the first.
   bool set(std::exception_ptr cause) noexcept;
   bool happened() const {
     return happened_.load(std::memory_order_acquire);
   }
   std::exception_ptr cause() const;
-  // Forgets the cause: the workers that are left start again.
+  // Forgets the cause, so that the workers that are left can start again.
   void clear() noexcept;
   // If there is a cause, throws an Error(PeerLost): the cause itself if it is
   // one, otherwise a new one with the cause's message.
@@ -54,8 +55,8 @@ int exit_code_of(const std::exception_ptr& error);
 // The error for an exit code; code 1 is an internal error without a kind.
 std::exception_ptr error_of(std::int64_t code, const std::string& text);
 
-// The rank of the worker that caused an error: of a TimedOut, the first worker that did not come,
-// if it is known; of any other error, `otherwise`.
+// Returns the rank of the worker that caused an error: the first missing worker of a TimedOut that
+// names one; for any other error, `otherwise`.
 int worker_of(const std::exception_ptr& error, int otherwise);
 
 // The step of a StepError; none for all other errors.

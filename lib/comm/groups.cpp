@@ -22,7 +22,7 @@ std::int64_t auto_group_size(int workers) {
 
 namespace {
 
-// The end of the message: the sizes that fit, or why none does.
+// Returns the end of the error message: the sizes that fit, or why none does.
 std::string advice(int workers, bool one_role) {
   std::string sizes;
   for (int size = 1; size <= workers; ++size) {

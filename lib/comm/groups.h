@@ -1,6 +1,6 @@
-// How workers form groups of contiguous ranks. The first half of the groups trains A, the second
-// half B; of an odd number of groups, B gets one more. With one_role, all groups train the same: B,
-// or both factors.
+// Divides the workers into groups of contiguous ranks. The first half of the groups trains A, the
+// second half B; if the number of groups is odd, one group more trains B. With one_role, all groups
+// train the same factors: only B, or both.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ bool fits(int workers, std::int64_t group_size, bool one_role);
 // single worker.
 std::int64_t auto_group_size(int workers);
 
-// Without a `group_size`, takes auto_group_size(). Throws ConflictError, which names the sizes that
-// fit.
+// Without a `group_size`, takes auto_group_size(). If `group_size` does not fit, throws
+// ConflictError, which names the sizes that do.
 Groups make_groups(int workers, std::optional<std::int64_t> group_size, bool one_role);
 
 }  // namespace abtrain::comm

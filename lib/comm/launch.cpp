@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxProcesses = 65536;
 
-// The number that the whole text spells; -1 if it spells none.
+// Returns the number of at least 0 that the whole text spells, or -1.
 std::int64_t whole_number(const std::string& text) {
   std::int64_t value = 0;
   std::string why;
@@ -33,7 +33,8 @@ int number_or(const char* name, int otherwise) {
   return env(name) ? number(name) : otherwise;
 }
 
-// Reads the numbers from the variables of these names. The last two may be missing.
+// Reads the numbers from the variables of these names; the local rank and the local size may be
+// missing.
 Launch launch_of(
     const char* source, const char* rank, const char* size, const char* local_rank,
     const char* local_size) {
@@ -71,7 +72,8 @@ Launch from_slurm_step() {
       tasks_of_node(env("SLURM_STEP_TASKS_PER_NODE").value_or("1"), number_or("SLURM_NODEID", 0));
   take_master_address(launch);
   if (launch.port == 0) {
-    // The same for all tasks of a step, but different for each step on a node.
+    // All tasks of a step get the same host and port; two steps on one node usually get different
+    // ports.
     launch.host = first_host(env("SLURM_STEP_NODELIST").value_or("localhost"));
     // Job and step numbers can be as large as 32 bits allow.
     const auto part = [](const char* name) {
@@ -85,12 +87,12 @@ Launch from_slurm_step() {
 }
 
 std::optional<Launch> from_environment() {
-  // SLURM_PROCID and SLURM_NTASKS are also set in a batch script without srun:
-  // only a step is a launch.
+  // SLURM_PROCID and SLURM_NTASKS are also set in a batch script, which runs as one process: only a
+  // step is a launch.
   const bool is_slurm_step =
       env("SLURM_STEP_ID") && env("SLURM_PROCID") && env("SLURM_STEP_NUM_TASKS");
-  // Slurm's pmi2 also sets PMI's variables; Slurm's own then tell more. But mpiexec starts its
-  // daemons with srun: Slurm's numbers are then the daemons' and differ from PMI's.
+  // With pmi2, srun also sets PMI's variables; Slurm's own then tell more. But mpiexec starts its
+  // daemons with srun: Slurm's numbers then belong to the daemons, and differ from PMI's.
   const bool is_pmi_of_slurm = env("SLURM_STEP_ID") &&
                                env("PMI_SIZE") == env("SLURM_STEP_NUM_TASKS") &&
                                env("PMI_RANK") == env("SLURM_PROCID");
@@ -124,7 +126,7 @@ std::string first_host(const std::string& node_list) {
       host += node_list[at++];
       continue;
     }
-    // From "[03-07,9]", take the first number, then what follows the bracket.
+    // From "[03-07,9]", take the first number, then the text after the bracket.
     const std::size_t stop = node_list.find_first_of(",-]", at);
     host += node_list.substr(at + 1, stop - at - 1);
     const std::size_t close = node_list.find(']', at);

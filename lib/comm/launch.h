@@ -14,7 +14,8 @@ struct Launch {
   int local_size = 1;
   std::string source = "one process";  // "torchrun", "Open MPI", ...
   bool has_mpi = false;                // MPI_Init would find the other processes
-  // Where the processes can meet, if the launcher says so; otherwise the port is 0.
+  // The address where the processes can meet, if the launcher's variables give one; otherwise the
+  // port is 0.
   std::string host = {};
   int port = 0;
 

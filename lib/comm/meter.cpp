@@ -46,7 +46,7 @@ class Metered : public Communicator {
   Pending start(Call call) override {
     const Purpose purpose = call.purpose;
     const std::int64_t bytes = sent_bytes(call, size(), rank());
-    std::shared_ptr<device::Span> span;  // on a GPU; on the CPU, the host's clock
+    std::shared_ptr<device::Span> span;  // set on a GPU; on the CPU, the host's clock is used
     if (call.out.is_cuda() && size() > 1) {
       span = std::make_shared<device::Span>(call.out.device());
     }
@@ -55,7 +55,7 @@ class Metered : public Communicator {
     if (!span) {
       meter_.count_seconds(scope_, purpose, watch.seconds());
     }
-    // Not earlier: a call that fails has sent nothing.
+    // Counted only now, because a call that fails has sent nothing.
     meter_.count(scope_, purpose, bytes);
     return Pending(
         [=, scope = scope_, &meter = meter_] {
@@ -68,7 +68,7 @@ class Metered : public Communicator {
             meter.count_seconds(scope, purpose, waiting.seconds());
           }
         },
-        nullptr);  // dropping `inner` is enough
+        nullptr);  // the destructor of `inner` is enough
   }
 
   void barrier() override {

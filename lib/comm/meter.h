@@ -1,9 +1,9 @@
-// Counts what a worker sends, by scope ("world", "group") and purpose.
+// Counts the traffic of a worker by scope ("world", "group") and purpose.
 //
 // Bytes are counted as in comm/traffic.h, the same in every back end, so that runs can be compared;
-// a group of one sends nothing. Seconds run from the start of a call to its end. For CUDA tensors
-// they are measured on the worker's stream and known once the GPU has got there. A meter belongs to
-// one worker and its thread.
+// a group of one sends nothing. Seconds run from the start of a call to its end. For CUDA tensors,
+// seconds are measured on the worker's stream, and are known once the GPU has reached the end of
+// the call. A meter belongs to one worker and its thread.
 #pragma once
 
 #include <array>

@@ -44,7 +44,7 @@ void run_workers(
     throw;
   }
   threads.clear();  // joins
-  // Without a root cause, the cause can only be a time-out.
+  // If all errors were echoes, a time-out was the cause.
   if (const auto cause = root ? root : world->cause()) {
     std::rethrow_exception(cause);
   }

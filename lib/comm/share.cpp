@@ -7,7 +7,7 @@
 
 namespace abtrain::comm {
 
-// Both functions use tensors with memory of their own, because MPI may still write to it after a
+// Both functions copy through tensors of their own, because MPI may still write to a buffer after a
 // failure.
 ShareBytes share_over(Communicator& communicator) {
   return [&communicator](void* data, std::size_t bytes) {

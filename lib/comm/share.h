@@ -1,5 +1,5 @@
-// Exchanges small values among all ranks. Collective. Each call throws what the communicator's
-// collective throws.
+// Exchanges small values among all ranks. Collective. Each call throws the errors of the
+// communicator's collective.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@ namespace abtrain::comm {
 // rank 0 and written on the others.
 using ShareBytes = std::function<void(void* data, std::size_t bytes)>;
 
-// Shares over a communicator that takes CPU tensors (threads, MPI) and outlives the function.
+// Shares over a communicator that takes CPU tensors (threads, MPI) and outlives the returned
+// function.
 ShareBytes share_over(Communicator& communicator);
 
 // Writes the `bytes` bytes of each rank to `all`, in rank order.

@@ -65,7 +65,7 @@ struct Store::Impl {
     }
   }
 
-  // Listens on one address only, if `host` is an address of this host.
+  // If `host` is an address of this host, listens on that address only.
   Socket listen(const std::string& host, int port) const {
     try {
       return Socket::listen(own_address_of(host), port);
@@ -81,7 +81,7 @@ struct Store::Impl {
   void connect(const std::string& host, int port, const Elastic& elastic) {
     c10d::TCPStoreOptions options;
     options.isServer = rank == 0 && !elastic.agent_serves;
-    options.waitWorkers = false;  // share() waits where it matters
+    options.waitWorkers = false;  // only share() waits
     // At least 1 ms, because LibTorch reads 0 as no time-out at all; at most 1e9 ms (about 11
     // days).
     options.timeout =
@@ -102,8 +102,8 @@ struct Store::Impl {
     options.port = static_cast<std::uint16_t>(port);
     // LibTorch would try IPv6 first for "localhost".
     const std::string server = host == "localhost" ? "127.0.0.1" : host;
-    // LibTorch's client can wait for twice the time-out, or forever for an answer. Its thread is
-    // then left behind.
+    // LibTorch's client can wait for twice the time-out, or forever for an answer. So its thread is
+    // left behind when the time-out has passed.
     std::packaged_task<decltype(store)()> task(
         [server, options] { return c10::make_intrusive<c10d::TCPStore>(server, options); });
     auto result = task.get_future();
@@ -126,7 +126,7 @@ struct Store::Impl {
   }
 
   // One store serves several runs in turn (a script under torchrun has one store for all its
-  // commands), so each rank counts the runs before its own. A place belongs to one process until
+  // commands), so each rank numbers its runs. Its place in run `nth` belongs to one process until
   // that process has ended.
   void take_place(const Elastic& elastic) {
     // The agent's store survives a restart, so keys of an earlier attempt must not be mistaken for

@@ -2,12 +2,13 @@
 // torch.distributed's env:// uses it.
 //
 // Rank 0 serves on host:port, and all ranks are its clients. Under torchrun the agent already
-// serves there, and rank 0 is a client too. Error(PeerLost) names host:port, what the rank waited
-// for and how long; for a name that this host does not know, it is thrown at once. Error(Config)
-// says that rank 0 cannot serve on the port, or that another process has this rank.
+// serves there, and rank 0 is a client too. If a rank waits in vain, Error(PeerLost) names
+// host:port, the awaited answer and the time; it is thrown at once for a name that this host does
+// not know. Error(Config) says that rank 0 cannot serve on the port, or that another process has
+// this rank.
 //
-// Anyone who reaches the port can read and write the store. comm/control/meeting.h authenticates
-// what is stored there if a secret is set.
+// Anyone who reaches the port can read and write the store. If a secret is set,
+// comm/control/meeting.h authenticates the address that rank 0 stores there.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@
 
 namespace abtrain::comm {
 
-// What torchrun tells its workers, in environment variables.
+// Torchrun's environment variables for its workers.
 struct Elastic {
   bool agent_serves = false;  // TORCHELASTIC_USE_AGENT_STORE=True
   std::int64_t attempt = 0;   // TORCHELASTIC_RESTART_COUNT

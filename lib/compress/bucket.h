@@ -10,9 +10,9 @@
 
 namespace abtrain::compress {
 
-// The place of a tensor's gradient in a buffer: sizes[0] rows, one after another. A row is an
-// output feature of a linear layer, or an output filter of a convolution, which is O x kh x kw x I
-// in memory.
+// The place of a tensor's gradient in a buffer: sizes[0] rows, one after another. A row belongs to
+// one output feature of a linear layer, or to one output filter of a convolution (weights O x kh x
+// kw x I in memory).
 struct Slot {
   std::string name;
   std::int64_t offset = 0;          // of the first element in the buffer
@@ -48,13 +48,13 @@ struct Bucket {
   std::int64_t numel() const;
 };
 
-// The ranges of the buffer that these slots fill, ascending; adjacent ones are
+// Returns the ranges of the buffer that the slots fill, in ascending order; adjacent ranges are
 // joined.
 std::vector<Range> ranges_of(std::vector<Slot> slots);
 std::int64_t numel_of(const std::vector<Range>& ranges);
 
 // Moves the slots so that they lie one after another from offset 0; returns the end of the last
-// one.
+// slot.
 std::int64_t line_up(std::vector<Slot>& slots);
 
 // Some slots of a buffer, packed into a second buffer in the same order, so that adjacent tensors
@@ -67,8 +67,8 @@ struct PackedSlots {
   std::int64_t numel;
 };
 
-// packed = scale * the ranges of a flat buffer, one after another. Each tensor
-// is fp32, fp16 or bf16.
+// Writes scale * the ranges of a flat buffer to `packed`, one after another. Each tensor is fp32,
+// fp16 or bf16.
 void pack(
     const at::Tensor& buffer, const std::vector<Range>& ranges, float scale,
     const at::Tensor& packed);

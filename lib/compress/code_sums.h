@@ -35,10 +35,11 @@ void check_int8(
 // The two-bit transport that sends less: all-to-all or gather.
 CodeTransport cheaper_transport(int members);
 
-// Writes the mean of the members' decoded values to `estimate`, and leaves in `u` what this member
-// did not send. An element is sent if its magnitude is at least its tensor's threshold, which is
-// also its level. `u` and `estimate`: flat fp32 buffers that `table` refers to. `thresholds`: fp32,
-// one per tensor of `table`, which must not move until the Rounds are done.
+// Writes the mean of the members' decoded values to `estimate`, and leaves in `u` the part that
+// this member did not send. An element whose magnitude reaches its tensor's threshold is sent as
+// plus or minus the threshold. `u` and `estimate`: flat fp32 buffers that `table` refers to.
+// `thresholds`: fp32, one per tensor of `table`. The object `table` must not move until the Rounds
+// are done.
 Rounds average_by_codes(
     ops::TernaryTable& table, at::Tensor u, at::Tensor thresholds, at::Tensor estimate,
     comm::Communicator& group, comm::Purpose purpose, CodeTransport transport);

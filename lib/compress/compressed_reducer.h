@@ -2,10 +2,10 @@
 // residuals (error feedback), and sends all other tensors uncompressed.
 //
 // A bucket's tensors of at least `min_numel` elements are packed into u = gradient + residual of
-// the last step. A scheme's exchange() estimates the mean of all members' u, and leaves in u what
-// this member did not contribute: the residual of the next step. The residual is never u minus the
-// common estimate: the group would count that error n times, and its sum over steps would be
-// unbounded.
+// the last step. A scheme's exchange() estimates the mean of all members' u, and leaves in u the
+// part that this member did not send: the residual for the next step. The residual is never u minus
+// the common estimate: the group would count the estimate's error n times, and the sum of that
+// error over the steps would be unbounded.
 //
 // Tested with every scheme, by tests/compress/test_invariants.cpp.
 #pragma once
@@ -38,7 +38,7 @@ class CompressedReducer : public Reducer {
   void bind(std::vector<Bucket> buckets) override;
   Rounds reduce(Job job) override;
   Volume volume(Member member, bool dense) const override;
-  // Stores "residual.<bucket>" and what archive_more() adds.
+  // Stores "residual.<bucket>" and the entries of archive_more().
   void archive(state::Archive& archive, const std::string& prefix) override;
   std::vector<at::Tensor> residual_squares() const override;
 
@@ -60,13 +60,13 @@ class CompressedReducer : public Reducer {
   virtual void accumulate(
       const Packed& packed, const at::Tensor& residual, const at::Tensor& gradients);
   virtual Rounds exchange(Task task) = 0;
-  // What a member sends in exchange().
+  // Returns the volume that a member sends in exchange().
   virtual Volume exchanged(const Packed& packed, Member member) const = 0;
   // Whether the scheme compresses this tensor.
   virtual bool compresses(const Slot& slot) const {
     return slot.numel() >= min_numel_;
   }
-  // Archives what a scheme keeps per bucket besides the residual.
+  // Archives the state that a scheme keeps per bucket besides the residual.
   virtual void archive_more(state::Archive&, const std::string& /*prefix*/, const Packed&) {}
 
   // Whether exchange() accepts one tensor as both u and estimate if no residual is kept. It must
@@ -84,8 +84,8 @@ class CompressedReducer : public Reducer {
  private:
   struct State {
     Packed packed;
-    std::vector<Range> all;    // sent uncompressed if `dense`; in the gradient buffer
-    std::vector<Range> rest;   // sent uncompressed otherwise
+    std::vector<Range> all;    // sent uncompressed in dense steps; in the gradient buffer
+    std::vector<Range> rest;   // sent uncompressed in other steps
     at::Tensor residual = {};  // undefined until the first step
   };
 

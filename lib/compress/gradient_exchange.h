@@ -1,6 +1,5 @@
-// Averages a flat buffer of gradients in buckets that overlap: while one
-// bucket's collective is in flight, the next ones are still being computed and
-// encoded.
+// Averages a flat buffer of gradients in buckets that overlap: while one bucket's collective is in
+// flight, the next buckets are still being computed and encoded.
 //
 // A bucket starts when the last of its slots is ready and all buckets before it have started; each
 // start advances the open buckets by one round. So the collectives have the same order on all
@@ -47,7 +46,7 @@ struct Evaluation {
   Costs costs;               // of this step
 };
 
-// Gets a member's own gradients (elements begin .. begin + count - 1 of the flat buffer) just
+// Receives a member's own gradients (elements begin .. begin + count - 1 of the flat buffer) just
 // before they are averaged in place. Every element is passed once per step.
 using GradientWatch =
     std::function<void(const at::Tensor& gradients, std::int64_t begin, std::int64_t count)>;
@@ -69,10 +68,10 @@ class GradientExchange {
   // Drops buffers and residuals until the next bind().
   void release();
 
-  // Begins step t: from now on ready() starts buckets, in any thread, one call at a time. Without
-  // begin(), and in evaluated steps, all buckets start in finish().
+  // Begins step t: from now on ready() starts buckets. It may be called from any thread, one call
+  // at a time. Without begin(), and in evaluated steps, all buckets start in finish().
   void begin(std::int64_t t);
-  // The gradient of slot `index` (in bind()'s order) is final.
+  // Reports that the gradient of slot `index` (in bind()'s order) is final.
   void ready(std::size_t index);
   // Starts the remaining buckets and returns once all gradients are averaged. The result has a
   // value in evaluated steps. A step that was begun must be finished, or the exchange destroyed.
@@ -115,7 +114,7 @@ class GradientExchange {
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> bucket_of_;     // one per slot
   std::vector<std::size_t> missing_;       // slots per bucket not yet ready
-  std::int64_t step_ = -1;                 // the one begun but not finished; -1: none
+  std::int64_t step_ = -1;                 // the step begun but not finished; -1: none
   std::vector<std::optional<Open>> open_;  // one per started bucket
   Costs costs_;
   std::deque<std::pair<double Costs::*, device::Span>> spans_;  // not yet in costs_
@@ -135,7 +134,7 @@ class ExchangePlan {
  private:
   std::int64_t dense_steps_;
   std::int64_t dense_;  // of an uncompressed exchange
-  std::int64_t usual_;  // of any other
+  std::int64_t usual_;  // of any other exchange
 };
 
 }  // namespace abtrain::compress

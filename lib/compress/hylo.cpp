@@ -53,8 +53,8 @@ class Hylo : public CompressedReducer {
     }
     comm::Communicator& group = *task.group;
 
-    // All members agree on these in one collective: the norms of all kernels,
-    // and the two sums of each linear layer.
+    // One all-reduce gives all members the same norms of all kernels and the same two sums of each
+    // linear layer.
     const at::Tensor agreed = at::empty({agreed_of(layers)}, task.u.options());
     const std::int64_t shared = layers.kernels.rows();
     const at::Tensor norms = agreed.narrow(0, 0, shared);
@@ -69,7 +69,7 @@ class Hylo : public CompressedReducer {
     Rounds codes = average_by_codes(
         layers.codes, task.u, threshold_of(sums), task.estimate, *task.group, task.purpose,
         transport_);
-    // Interleaved: both send before either is waited for.
+    // Interleaved: both start a collective before either is waited for.
     bool has_kernels = layers.kernels.size() > 0;
     bool has_codes = layers.codes.blocks().size() > 0;
     while (has_kernels || has_codes) {
@@ -110,12 +110,13 @@ class Hylo : public CompressedReducer {
     return {ops::RowTable(kernels), ranges_of(std::move(convolutions)), std::move(codes)};
   }
 
-  // Number of values that the members agree on before they send.
+  // The number of values that the members sum first.
   std::int64_t agreed_of(const Layers& layers) const {
     return layers.kernels.rows() + 2 * layers.codes.blocks().tensors();
   }
 
-  // Zeros give 0, not NaN; non-finite elements give NaN. Reads nothing back from the device.
+  // Returns each linear layer's t: 0 if all elements are 0, NaN if one is not finite. Reads nothing
+  // back from the device.
   static at::Tensor threshold_of(const at::Tensor& sums) {
     const at::Tensor each = sums.view({-1, 2});
     const at::Tensor size = each.select(1, 1);

@@ -20,7 +20,7 @@ Rounds average_ranges(
     co_return;
   }
   if (wire == at::kFloat) {
-    // In place; a bucket's weights are adjacent, and so are its biases.
+    // In place, by range: few, because a bucket's weights are adjacent, and so are its biases.
     std::vector<comm::Pending> pending;
     for (const Range& range : ranges) {
       pending.push_back(group.all_reduce(range.of(buffer), comm::ReduceOp::Mean, purpose));
@@ -31,7 +31,7 @@ Rounds average_ranges(
     co_return;
   }
   const at::Tensor sent = at::empty({numel_of(ranges)}, buffer.options().dtype(wire));
-  // fp16 is divided before the cast: a value up to n * 65504 stays finite.
+  // For fp16, divides by n before the cast, so that a value up to n * 65504 stays finite.
   const bool before = wire == at::kHalf;
   const float scale = before ? 1.0f / static_cast<float>(group.size()) : 1.0f;
   pack(buffer, ranges, scale, sent);

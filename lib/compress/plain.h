@@ -6,8 +6,8 @@
 
 namespace abtrain::compress {
 
-// Averages a contiguous 1-D fp32 buffer in place. Elements are sent as type `wire`. The mean has
-// the same bits on every member. A group of one sends nothing, so nothing is rounded.
+// Averages a contiguous 1-D fp32 buffer in place. Elements are sent as type `wire`. The mean is
+// bit-identical on all members. A group of one sends nothing, so nothing is rounded.
 void average(
     const at::Tensor& flat, comm::Communicator& group, comm::Purpose purpose, at::ScalarType wire);
 

@@ -1,9 +1,9 @@
 // Sends the gradient as a product of rank r, from one power iteration per training step (Vogels et
 // al., "PowerSGD", NeurIPS 2019, algorithm 1).
 //
-// A tensor is a matrix M of n x m with n its rows. All matrices of a bucket are
-// sent together. P and Q are kept transposed, r x n and r x m, so that their
-// columns are rows in memory.
+// A tensor counts as an n x m matrix M, where n is its number of rows. All matrices of a bucket are
+// sent together. P and Q are kept transposed, r x n and r x m, so that their columns are rows in
+// memory.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
@@ -50,9 +50,9 @@ class PowerSgd : public CompressedReducer {
     const Matrices matrices = matrices_of(*task.packed);
     const std::size_t count = matrices.whole.size();
     at::Tensor& q = warm(*task.packed, matrices, task.u.device());
-    // This keeps the span of M Q, but gives all its columns the magnitude of
-    // the gradient, so that a small one is not lost in 16 bits or in the
-    // rounding errors of the others.
+    // Orthonormal columns of Q keep the span of M Q, but give all columns of M Q the magnitude of
+    // the gradient, so that no small column is lost in 16 bits or in the rounding errors of the
+    // other columns.
     ops::gram_schmidt(q, matrices.q);
     at::Tensor p = at::empty({matrices.p_numel}, task.u.options());
     for (std::size_t i = 0; i < count; ++i) {
@@ -70,8 +70,8 @@ class PowerSgd : public CompressedReducer {
     }
     sent = on_wire(q, task.group->size());
     comm::Pending pending = task.group->all_reduce(sent, op(), task.purpose);
-    // While the sum is in flight, subtract from this worker's gradient what it sent itself, not the
-    // mean over all workers.
+    // While the sum is in flight, subtract from this worker's gradient the product that the worker
+    // itself sent, not the mean over all workers.
     for (std::size_t i = 0; i < count; ++i) {
       ops::subtract_low_rank_product(
           part(p, matrices.p[i]), part(q, matrices.q[i]), part(task.u, matrices.whole[i]));
@@ -117,7 +117,7 @@ class PowerSgd : public CompressedReducer {
     return result;
   }
 
-  // Q of the last step; at first it is random, the same on all workers.
+  // Returns Q of the last step; in the first step, a random Q, the same on all workers.
   at::Tensor& warm(const Packed& packed, const Matrices& matrices, at::Device device) {
     at::Tensor& q = warm_[packed.bucket];
     if (!q.defined()) {
@@ -130,11 +130,12 @@ class PowerSgd : public CompressedReducer {
     return q;
   }
 
-  // fp32 sums are averaged; 16-bit values are divided before the cast.
+  // The all-reduce averages fp32 values, but sums 16-bit values, which on_wire() has divided.
   comm::ReduceOp op() const {
     return plain_dtype_ == at::kFloat ? comm::ReduceOp::Mean : comm::ReduceOp::Sum;
   }
-  // `numbers` in the wire dtype; also rounds `numbers` to the values sent.
+  // Returns `numbers` in the wire dtype; if it has 16 bits, divided by `members`. Then also rounds
+  // `numbers` to the values sent.
   at::Tensor on_wire(const at::Tensor& numbers, int members) const {
     if (plain_dtype_ == at::kFloat) {
       return numbers.clone();

@@ -1,10 +1,9 @@
 // Averages gradients over a group, bucket by bucket, either plainly or
 // compressed by some scheme (docs/methods.md links a page for each).
 //
-// A reducer belongs to one worker and one group. It works in place on a flat
-// fp32 buffer: when a bucket's rounds are done, its slots hold the mean over
-// the group's members, or the scheme's estimate of it, with the same bits on
-// every member. A group of one sends nothing and changes nothing.
+// A reducer belongs to one worker and one group. It works in place on a flat fp32 buffer: when a
+// bucket's rounds are done, its slots hold the mean over the group's members, or the scheme's
+// estimate of it, bit-identical on all members. A group of one sends nothing and changes nothing.
 //
 // Tested with every scheme, by tests/compress/test_invariants.cpp.
 #pragma once
@@ -42,11 +41,11 @@ class Reducer {
   // buckets. Allocates nothing.
   virtual void bind(std::vector<Bucket> buckets) = 0;
   virtual Rounds reduce(Job job) = 0;
-  // What a member sends in one exchange of all buckets.
+  // Returns the volume that a member sends in one exchange of all buckets.
   virtual Volume volume(Member member, bool dense) const = 0;
-  // Archives what is kept from step to step. Call it after bind().
+  // Archives the state that is kept from step to step. Call it after bind().
   virtual void archive(state::Archive&, const std::string& /*prefix*/) {}
-  // Sums of squares of this worker's residuals: fp32 scalars; may be empty.
+  // Returns the sums of squares of this worker's residuals (fp32 scalars); may be empty.
   virtual std::vector<at::Tensor> residual_squares() const {
     return {};
   }

@@ -9,7 +9,7 @@ namespace abtrain::compress {
 
 namespace {
 
-// The meaning of `auto`: "16384 for hylo, 1 for threshold and ternary, else 4096".
+// Returns the help text on `auto`: "auto: 16384 for hylo, 1 for threshold and ternary, else 4096".
 template <class Print>
 std::string of_auto(Print print) {
   const std::string usual = print(Scheme());
@@ -49,7 +49,7 @@ Fields fields_of(ReducerOptions& o, const std::string& other) {
     }
   }
   std::vector<std::string> typed = named;
-  if (other == "auto") {  // which may stand for a plain wire
+  if (other == "auto") {  // may mean a plain wire, which has a dtype
     typed.push_back(other);
   }
   Names<std::optional<std::string>> names;

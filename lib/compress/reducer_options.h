@@ -19,7 +19,7 @@ enum class CodeTransport { Int8, AllToAll, Gather };
 // What the Hadamard transform of thc spans: a block, all elements, or nothing.
 enum class Rotation { Block, Full, None };
 
-// nullopt stands for `auto`, whose meaning depends on the scheme.
+// nullopt stands for `auto`, which depends on the scheme.
 struct ReducerOptions {
   // A name in schemes(); nullopt: the options of another section apply (or_else()).
   std::optional<std::string> name = "plain";
@@ -40,7 +40,7 @@ struct ReducerOptions {
   std::optional<CodeTransport> transport = {};  // hylo, threshold, ternary
   std::int64_t evaluate_every = 0;              // steps between evaluations; 0: none
 
-  // These options if they have a name, else those of the other section.
+  // These options if they have a name, else the other section's.
   const ReducerOptions& or_else(const ReducerOptions& other) const {
     return name ? *this : other;
   }

@@ -47,14 +47,14 @@ class [[nodiscard]] Rounds {
   Rounds(Rounds&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   ~Rounds() {
     if (handle_) {
-      // A collective in flight still writes to the coroutine's tensors.
+      // Waits, because a collective in flight still writes to the coroutine's tensors.
       { const comm::Pending last = take_pending(); }
       handle_.destroy();
     }
   }
 
   // Runs up to the next collective, which is then pending; returns false if there is none. Wait for
-  // the previous one first. Throws what the coroutine throws.
+  // the previous collective first. Rethrows the coroutine's error.
   bool resume() {
     handle_.resume();
     if (handle_.promise().error) {

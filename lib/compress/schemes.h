@@ -26,10 +26,11 @@ struct Scheme {
   at::ScalarType dtype = at::kHalf;
   bool error_feedback = true;
   std::int64_t min_numel = 4096;
-  // The largest group that it can average over; its codes cannot hold larger sums.
+  // The largest group that the scheme can average over: its codes cannot hold the sum of more
+  // members.
   std::int64_t max_members = std::numeric_limits<std::int64_t>::max();
   // The wire code (ops/wire_codes.h) of schemes in which a member encodes a flat tensor
-  // independently of all others: int8, int4, int2 and sparseloco.
+  // independently of all other members: int8, int4, int2 and sparseloco.
   std::optional<ops::WireCode> code = std::nullopt;
 };
 

@@ -25,9 +25,9 @@ constexpr int kMaxMembers = 32767 / (kLevels - 1);
 // The largest block of `rotation: full`: 16 MiB of fp32.
 constexpr std::int64_t kLargestPiece = std::int64_t{1} << 22;
 
-// A run of adjacent blocks of equal length.
+// Adjacent blocks of equal length.
 struct Piece {
-  std::int64_t begin = 0;    // offset in the run of elements
+  std::int64_t begin = 0;    // offset in the packed elements
   std::int64_t present = 0;  // elements without the padding
   std::int64_t size = 0;     // elements with the padding
   std::int64_t block = 0;
@@ -95,8 +95,8 @@ class Thc : public CompressedReducer {
   }
 
  private:
-  // One piece with all blocks. A full rotation splits the padded run into powers of two, the
-  // largest first, and has one piece of one block for each.
+  // Returns one piece with all blocks. A full rotation splits the padded elements into powers of
+  // two, the largest first, and makes a piece of one block for each.
   std::vector<Piece> pieces_of(std::int64_t numel) const {
     const std::int64_t all = padded(numel, options_.block);
     if (!full_) {

@@ -13,11 +13,11 @@
 
 namespace abtrain::compress {
 
-// T: a rotated block of L elements with norm M has the range T M / sqrt(L). One standard normal
-// number in 1,024 lies beyond T.
+// T: a rotated block of L elements with norm M has the range T M / sqrt(L). Of standard normal
+// numbers, one in 1,024 is larger than T in magnitude.
 constexpr float kThcRange = 3.2971933456919635F;
 
-// Scheme::check of both.
+// Scheme::check of both schemes.
 inline void check_block(
     const ReducerOptions& options, const std::string& section, std::int64_t /*members*/,
     Conflicts& out) {

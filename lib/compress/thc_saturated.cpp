@@ -35,11 +35,11 @@ class ThcSaturated : public CompressedReducer {
 
     at::Tensor& scale = scales_[task.packed->bucket];
     if (!scale.defined()) {
-      // A sum of n independent blocks is sqrt(n) times as large, so the scale is
-      // 1.25 for 4 members, 2.5 for 16.
+      // A sum of n independent blocks is sqrt(n) times as large as one block, so the scale is 1.25
+      // for 4 members, 2.5 for 16.
       scale = at::full({1}, 0.625 * std::sqrt(static_cast<double>(n)), options);
     }
-    scale = scale.to(options.device());  // one from a checkpoint is on the CPU
+    scale = scale.to(options.device());  // a scale from a checkpoint is on the CPU
     at::Tensor ranges = at::empty({blocks_of(*task.packed)}, options);
     ops::block_norms(task.u, block, ranges);
     co_yield group.all_reduce(ranges, comm::ReduceOp::Max, task.purpose);

@@ -1,7 +1,7 @@
 // Sends each worker's k elements of largest magnitude with their indices (Aji and Heafield, "Sparse
 // communication for distributed gradient descent", EMNLP 2017; with error feedback Stich et al.,
 // NeurIPS 2018). The indices differ between workers, so the lists are gathered: each worker sends
-// n - 1 payloads.
+// its list n - 1 times.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class Topk : public CompressedReducer {
     const at::Tensor all = at::empty({members * list_bytes(k)}, wire_options);
     co_yield task.group->all_gather(all, own, task.purpose);
 
-    // In rank order, so that all members get the same bits.
+    // In rank order, so that the sums are bit-identical on all members.
     task.estimate.zero_();
     for (int r = 0; r < members; ++r) {
       const at::Tensor list = all.narrow(0, r * list_bytes(k), list_bytes(k));

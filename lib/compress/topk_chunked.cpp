@@ -1,7 +1,7 @@
 // Top-k by chunks of adjacent elements that all workers choose together (Han et al., arXiv
 // 2407.01378, "TopKC"): the workers sum the squared norms of the chunks, choose the chunks with the
-// largest sums, and all-reduce these. No indices are sent, and nothing grows with the number of
-// workers.
+// largest sums, and all-reduce these chunks. No indices are sent, and no message grows with the
+// number of workers.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -74,7 +74,7 @@ class TopkChunked : public CompressedReducer {
   }
 
  private:
-  // The last chunk is sent padded with zeros.
+  // The number of chunks; the last one is sent padded with zeros.
   std::int64_t chunks(const Packed& packed) const {
     return ops::chunk_count(packed.numel, chunk_);
   }

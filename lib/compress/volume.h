@@ -1,4 +1,4 @@
-// What a reducer sends, computed from the sizes of its collectives alone.
+// The volume that a reducer sends, computed from the sizes of its collectives alone.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace abtrain::compress {
 
 struct Volume {
   std::int64_t bytes = 0;  // sent by one member
-  // The payload P of the collectives, in bits: what one member contributes, however many bytes the
-  // collective then sends.
+  // The payload P of the collectives, in bits: the data that one member contributes, however many
+  // bytes the collective then sends.
   std::int64_t payload_bits = 0;
 
   friend Volume operator+(const Volume& a, const Volume& b) {
@@ -18,8 +18,8 @@ struct Volume {
   }
 };
 
-// A member of a group, and what it sends in a collective of elements of `size`
-// bytes.
+// A member of a group. Its functions return the volume that it sends in a collective of elements of
+// `size` bytes.
 struct Member {
   int members = 1;
   int rank = 0;

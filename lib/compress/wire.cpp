@@ -63,12 +63,12 @@ class Wire : public CompressedReducer {
     const at::Tensor received = at::empty({n * own}, bytes);
     co_yield group.all_to_all(received, wire, counts, task.purpose);
 
-    // The mean of this shard, plus what the codes of the last mean left out.
+    // The mean of this shard, plus the residual of the last mean's codes.
     at::Tensor& server = servers_[task.packed->bucket];
     if (!keeps_residual_ || !server.defined() || server.numel() != shards[rank]) {
       server = at::zeros({shards[rank]}, task.u.options());
     }
-    server = server.to(task.u.device());  // one from a checkpoint is on the CPU
+    server = server.to(task.u.device());  // a residual from a checkpoint is on the CPU
     if (options_.error_decay != 1) {
       server.mul_(options_.error_decay);
     }
@@ -107,8 +107,7 @@ class Wire : public CompressedReducer {
   bool gathers() const {
     return format_.code == ops::WireCode::Sparse;
   }
-  // The element count of each member's shard of the run: whole chunks, so that
-  // no scale is sent twice.
+  // The element count of each member's shard of u: whole chunks, so that no scale is sent twice.
   static std::vector<std::int64_t> shards_of(std::int64_t numel, int members) {
     const std::int64_t chunks = (numel + ops::kWireChunk - 1) / ops::kWireChunk;
     const auto begin_of = [&](int i) {
@@ -129,7 +128,7 @@ class Wire : public CompressedReducer {
     return sizes;
   }
   const ops::WireFormat format_;
-  // By bucket: what the codes of the last mean of this member's shard left out.
+  // By bucket: the residual of the codes of the last mean of this member's shard.
   std::map<std::size_t, at::Tensor> servers_;
 };
 

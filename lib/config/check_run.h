@@ -19,15 +19,15 @@ RunLength check_run(
 // in a dense step; activations are not included.
 double state_bytes(const RunOptions& options, std::int64_t parameters);
 
-// The number of parameters that a worker trains: in a dense step or, with adapters, in their
-// factors. If only the spectra can tell, all parameters.
+// The number of parameters that a worker trains: all that are not frozen or, with adapters, their
+// factors. If the ranks depend on the spectra, all parameters.
 std::int64_t trained_parameters(const RunOptions& options, const data::ExampleShape& shape);
 // Bytes of the base that the workers of a process share, for a model with frozen parts; 0 for all
-// others.
+// other models.
 double base_bytes(const RunOptions& options, std::int64_t parameters);
 
-// Throws Error(Config) if the state_bytes() of the workers, the images kept there and the base
-// exceed the memory of the device, or if the result of one operator does.
+// Throws Error(Config) if the state_bytes() of all workers on a device, the images kept there and
+// the base together exceed its memory, or if the result of one operator alone does.
 void check_memory(
     const RunOptions& options, const data::ExampleShape& shape, int local_workers,
     std::int64_t image_bytes);

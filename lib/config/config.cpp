@@ -30,7 +30,7 @@ class Reader {
       : options_(options), fields_(fields_of(options)), context_(context) {}
 
   void file(const std::string& path) {
-    // Read only once, even if two of the files extend it.
+    // Each file is read only once, even if two files extend it.
     const std::string identity = real_path(path).string();
     if (!read_.insert(identity).second) {
       return;
@@ -99,7 +99,8 @@ class Reader {
   }
 
  private:
-  // Applies all keys that belong to the choices made; a choice may come before or after its keys.
+  // Applies all keys that have an effect with the choices made. A choice may follow its keys, so a
+  // first pass finds the choices.
   void apply_all() {
     RunOptions draft;
     const Fields choices = fields_of(draft);
@@ -166,7 +167,7 @@ class Reader {
       return;
     }
     if (is_override(set->second)) {
-      set->second.bad = true;  // or what does not fit it would be reported too
+      set->second.bad = true;  // or conflicts with this value would be reported too
       problem(
           set->second.place, "workers",
           formatted(
@@ -183,7 +184,8 @@ class Reader {
     fit_groups(before);
   }
 
-  // Replaces a group size that a file gives for its own number of workers, if it does not fit.
+  // If a file's group size fits the file's number of workers but not the launcher's, replaces it by
+  // auto.
   void fit_groups(int before) {
     methods::MethodOptions& method = options_.method;
     const auto set = reading_.settings.find("method.group_size");
@@ -262,7 +264,7 @@ class Reader {
     });
   }
 
-  // Points at the key of the conflict that was set last: that one caused it.
+  // Reports the conflict at the key that was set last, because that setting caused it.
   void blame(const Conflict& conflict, const std::string& path) {
     const ReadResult::Setting* last = nullptr;
     for (const std::string& key : conflict.keys) {

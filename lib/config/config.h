@@ -19,7 +19,7 @@
 
 namespace abtrain::config {
 
-// What the program's environment adds to a configuration.
+// The caller's settings for reading a configuration.
 struct ConfigContext {
   // Folders searched, in order, for a file that is not found under the given
   // name (and, for `extends`, not next to the extending file).
@@ -29,16 +29,16 @@ struct ConfigContext {
   std::int64_t launched = 0;
   // Whether warm-ups from overrides are also shortened if they do not fit (config/short_run.h).
   bool shortens_all = false;
-  // The same overrides serve several configurations, so keys that belong to choices this one does
-  // not make are left out, as they are in a file.
+  // Whether the same overrides serve several configurations: those without effect in this one are
+  // then left out, as in a file, and are not reported as problems.
   bool shares_overrides = false;
-  // Parsed overrides that apply after the others: command-line options such as --name, or the point
+  // Parsed overrides that apply after all others: command-line options such as --name, or the point
   // of a sweep.
   std::vector<Override> last = {};
-  // Gets a sentence for each value that was changed to fit the launcher or the
-  // length of the run; may be null.
+  // Receives a sentence for each value that was changed to fit the launcher or the length of the
+  // run; may be null.
   std::vector<std::string>* notes = nullptr;
-  // Wait: the files were named by a user, who may have named a FIFO.
+  // Fifo::Wait if a user named the files, because they may then be FIFOs.
   Fifo fifo = Fifo::Refuse;
 };
 
@@ -60,12 +60,12 @@ std::string find_config(
 // SOURCE/configs for a program in SOURCE/build/PRESET/.
 std::vector<std::string> config_folders(const std::string& program);
 
-// Every key, as YAML that parses back to equal options.
+// Returns every key that has an effect, as YAML that parses back to equal values.
 std::string to_yaml(const RunOptions& options);
 
-// The keys of `model` and `data` that define a trained network and its inputs, for the network's
-// file. Omits where the run began, how it read data, and its folders: model.file loses its folder,
-// and `data.root`, if set, becomes the current folder.
+// Returns `model` and `data` of a trained network as YAML, for the network's file. Keys about the
+// start of training and the reading of data get their defaults; model.file loses its folder, and
+// `data.root`, if set, becomes the current folder.
 std::string network_yaml(const RunOptions& options);
 
 }  // namespace abtrain::config

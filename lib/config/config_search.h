@@ -8,7 +8,7 @@ namespace abtrain::config {
 
 struct ConfigSearch {
   std::string found;    // empty: not found
-  std::string problem;  // then a message that names all places
+  std::string problem;  // if not found: a message that names all places
 };
 
 // Looks for a file of this name, with or without ".yaml", in the folder `first`

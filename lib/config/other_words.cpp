@@ -132,7 +132,8 @@ constexpr OtherWord kWords[] = {
     {"lora_rank lora_r", "method.rank.rank",
      "with method.rank.rule=fixed, and method.remainder=freeze for adapters"}};
 
-// Removed keys. The configurations of old runs still have them, with their last default.
+// Removed keys. The configurations of old runs still contain them, with their last default, which
+// is harmless.
 struct RemovedKey {
   std::string_view words;
   std::string_view key;
@@ -150,7 +151,7 @@ constexpr RemovedKey kRemoved[] = {
     {"reducer.select method.outer.wire.select method.full_phase.reducer.select", "",
      "hylo's workers choose their filters together", "consensus"}};
 
-// The row of a table that has this word; null if none has.
+// Returns the table's row with this word, or null.
 const auto* find_word(const auto& table, const std::string& word) {
   const auto found = std::ranges::find_if(table, [&](const auto& row) {
     return std::ranges::count(split_text(row.words, ' '), word) > 0;

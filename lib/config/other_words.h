@@ -14,13 +14,13 @@ namespace abtrain::config {
 struct OtherWord {
   std::string_view words;   // separated by spaces, in lower case, with underscores
   std::string_view key;     // "optimizer.lr"; empty: there is none
-  std::string_view remark;  // what to know of the key, or what to do without one; may be empty
+  std::string_view remark;  // a hint on the key, or advice if there is none; may be empty
 };
 
 std::span<const OtherWord> other_words();
 
-// What to use instead of a name such as "train.num_workers", "LR" or "batch-size" (its last part
-// counts), or of a removed key; nullopt for all other names.
+// Returns advice on a name such as "train.num_workers", "LR" or "batch-size" (only its last part
+// counts), or on a removed key; nullopt for all other names.
 std::optional<Instead> instead_of(const std::string& name);
 
 }  // namespace abtrain::config

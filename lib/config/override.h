@@ -21,7 +21,7 @@ struct Override {
 Override parse_override(
     const std::string& text, const std::string& option, std::vector<Problem>& problems);
 
-// A value taken literally, not as YAML: that of --name.
+// Takes the text literally, not as YAML; used for --name.
 Override literal_override(std::string key, std::string text, const Location& place);
 
 // The value nested as it would be in a file: {a: {b: VALUE}}.

@@ -46,7 +46,6 @@ std::vector<std::int64_t> ranks_by_name(
   return mapped(weights, [&](const nn::NamedWeight& w) { return ranks[w.layer]; });
 }
 
-// Gives the layers of `sizes` these ranks.
 void set_ranks(
     methods::ModelSizes& sizes, const nn::Model& model, const std::vector<nn::NamedWeight>& weights,
     const std::vector<std::int64_t>& planned, methods::Trains trains) {

@@ -132,7 +132,8 @@ std::vector<std::int64_t> batches_of(const RunOptions& o) {
     batches[i] = std::max<std::int64_t>(1, static_cast<std::int64_t>(exact[i]));
     left -= batches[i];
   }
-  // The workers that lost most by rounding get one more; among equals, the first.
+  // The workers that lost most by rounding get one more example each; among equals, the lower
+  // ranks.
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) {
@@ -141,7 +142,7 @@ std::vector<std::int64_t> batches_of(const RunOptions& o) {
   for (std::size_t k = 0; left > 0; ++k, --left) {
     ++batches[order[k % count]];
   }
-  // If a share was below one example, other workers get fewer.
+  // If a worker's share was below one example, other workers get fewer examples.
   for (std::size_t k = 1; left < 0; ++k) {
     std::int64_t& batch = batches[order[count - 1 - (k - 1) % count]];
     if (batch > 1) {

@@ -10,9 +10,9 @@
 
 namespace abtrain::config {
 
-// Steps per epoch and in the whole run, for a training set of this many images. In a run by the
-// clock, the steps are those of the longest run until they are estimated. Throws Error(Config) if
-// there is not even one step.
+// Steps per epoch and in the whole run, for a training set of this many images. In a run limited by
+// time, the number of steps is kMaxSteps until it is estimated. Throws Error(Config) if there is
+// not even one step.
 RunLength run_length(const RunOptions& options, std::int64_t train_images);
 
 // The shape of a text; its files need not be present.

@@ -1,5 +1,5 @@
 // Notes on settings that are allowed but hardly intended: settings that never take effect in a run
-// of this length, and repeated cuts with accumulating losses.
+// of this length.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace abtrain::config {
 
-// One sentence each, beginning with its key. The options must have passed
+// Returns one sentence per note, which begins with the key. The options must have passed
 // check_run().
 std::vector<std::string> run_notes(const RunOptions& options, const RunLength& length);
 

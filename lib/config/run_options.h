@@ -28,9 +28,9 @@ struct TrainOptions {
   double epochs = 6;
   std::int64_t steps = 0;                 // if positive, overrides epochs
   double seconds = 0;                     // if positive, overrides both
-  // kFloat or kBFloat16; nullopt: train/setup.h, precision_on().
+  // kFloat or kBFloat16; nullopt: precision_on() decides (train/setup.h).
   std::optional<at::ScalarType> precision;
-  std::optional<bool> cuda_graphs;        // nullopt: where that works
+  std::optional<bool> cuda_graphs;        // nullopt: if possible
   std::int64_t accumulate = 1;            // micro-batches per step
   double label_smoothing = 0;
   double clip_norm = 0;             // 0: no clipping
@@ -51,19 +51,18 @@ struct EvaluateOptions {
   std::int64_t batch_size = 500;
   bool train = false;   // also the objective over the training images
   bool groups = false;  // ab: also each group's own model
-  // Batches per worker for recomputing the running statistics of the merged model; 0: they are
-  // averaged.
+  // Batches per worker for recomputing the running statistics of the merged model; 0: the workers'
+  // statistics are averaged.
   std::int64_t norm_batches = 0;
 };
 
-// What a run does when it loses a worker.
 enum class OnLostWorker { Stop, Continue };
 
 // How a step's examples are divided among the workers.
 struct BalanceOptions {
   bool measures = false;  // auto
-  // One speed per worker, in any unit; empty: all alike. With auto, they are set once measured, and
-  // are not part of the configuration.
+  // One speed per worker, in any unit; empty: all alike. With auto, the speeds are set once they
+  // are measured, and are not part of the configuration.
   std::vector<double> speeds;
   bool is_on() const {
     return measures || !speeds.empty();
@@ -78,7 +77,7 @@ struct RunOptions {
   device::DeviceChoice device = device::DeviceChoice::Auto;
   std::optional<comm::BackEnd> comm;  // nullopt: the best that works
   OnLostWorker on_lost_worker = OnLostWorker::Stop;
-  std::int64_t min_workers = 1;  // with fewer, it stops anyway
+  std::int64_t min_workers = 1;  // with fewer workers left, the run ends anyway
   std::string output = "runs";
   std::optional<std::string> branch_from;  // RUN or RUN@CHECKPOINT; nullopt: from the beginning
   data::DataOptions data;
@@ -98,8 +97,8 @@ bool balances_examples(const RunOptions& options);
 
 // Whether the method trains factors beside frozen weights.
 bool trains_adapters(const RunOptions& options);
-// Whether checkpoints and models of a run hold only what was trained: everything else is frozen
-// (model.frozen, method.remainder) and is in the model that the run began with, its base.
+// Whether checkpoints and models of a run hold only the trained parameters: all others are frozen
+// (model.frozen, method.remainder) and are in the base, the model that the run began with.
 bool keeps_base(const RunOptions& options);
 
 // Each worker's batch size, in rank order: data.batch_size for all, or divided as `balance` says,

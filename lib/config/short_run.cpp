@@ -18,8 +18,8 @@ bool is_in_epochs(const Duration& length) {
   return length.unit == Duration::Unit::Epochs && length.value > 0;
 }
 
-// The length of the run with its data; nullopt if they are missing or do not fit, which is reported
-// when they are needed.
+// Returns the length of the run with its data; nullopt if the data are missing or do not fit, which
+// is reported when they are needed.
 std::optional<RunLength> length_with_data(const RunOptions& o) {
   try {
     return run_length(o, data::dataset_shape(o.data).train - o.data.validation);
@@ -34,11 +34,11 @@ std::vector<std::string> fit_warmups(
     RunOptions& o, const std::function<bool(const std::string& key)>& is_given) {
   std::vector<std::string> notes;
   const std::int64_t steps = o.train.steps;
-  // The data set may be a folder of many files: it is looked at only if a length needs it.
+  // The data set may be a folder of many files: read it only if a length needs it.
   const bool asks = is_in_epochs(o.schedule.warmup_steps) || is_in_epochs(o.method.warmup_steps) ||
                     is_in_epochs(o.method.anneal_steps);
   const std::optional<RunLength> known = asks ? length_with_data(o) : std::nullopt;
-  // Otherwise an epoch counts as the whole run.
+  // Without the data, an epoch counts as the whole run.
   const RunLength length = known.value_or(RunLength{steps, steps});
   const auto fit = [&](const char* key, Duration& warmup, std::int64_t most) {
     if (warmup.unit == Duration::Unit::Percent || (is_in_epochs(warmup) && !known) ||

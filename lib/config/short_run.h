@@ -11,10 +11,10 @@
 namespace abtrain::config {
 
 // Shortens the warm-ups in steps or epochs that do not fit into train.steps to a tenth of the run,
-// and the annealing of the ranks to what the decompositions of the run leave. The steps per epoch
-// come from the data set, which is looked at only if a length is in epochs; if it is missing, such
-// warm-ups stay. `is_given`: whether the key must stay as it is. Returns one sentence per changed
-// key, which begins with the key.
+// and the annealing of the ranks so that it ends by the run's last decomposition. The steps per
+// epoch come from the data set, which is read only if a length is in epochs; if the data set is
+// missing, warm-ups in epochs stay. `is_given`: whether the key must stay as it is. Returns one
+// sentence per changed key, which begins with the key.
 std::vector<std::string> fit_warmups(
     RunOptions& options, const std::function<bool(const std::string& key)>& is_given);
 

@@ -60,9 +60,8 @@ class Source {
         static_cast<std::size_t>(std::max(mark.line, 0)),
         static_cast<std::size_t>(std::max(mark.column, 0)));
   }
-  // Whether a quote that opens at the mark is closed: yaml-cpp takes the end of
-  // the text as the end of a quoted scalar. True if no quote opens there (a
-  // block).
+  // Whether a quote that opens at the mark is closed: yaml-cpp takes the end of the text as the end
+  // of a quoted scalar. True if no quote opens there (a block scalar).
   bool closes_quote(const YAML::Mark& mark) const {
     auto line = static_cast<std::size_t>(std::max(mark.line, 0));
     auto column = static_cast<std::size_t>(std::max(mark.column, 0));
@@ -74,8 +73,8 @@ class Source {
     for (++column; line < lines_.size(); ++line, column = 0) {
       const std::string& text = lines_[line];
       for (; column < text.size(); ++column) {
-        // In double quotes a backslash escapes what follows; in single ones '' stands
-        // for one of them.
+        // In double quotes, a backslash escapes the next character; in single quotes, '' stands for
+        // one single quote.
         const bool escapes =
             quote == '"' ? text[column] == '\\' : text.compare(column, 2, "''") == 0;
         if (escapes) {
@@ -97,7 +96,8 @@ class Source {
   bool has_lines_;
 };
 
-// Reports what makes the text unfit for a parser; true if nothing does.
+// Reports control characters, bytes that are not UTF-8 and tabs in the indentation; returns true if
+// there are none.
 bool check_text(const std::string& text, const Source& source, std::vector<Problem>& problems) {
   std::size_t line = 0, begin = 0;
   for (std::size_t i = 0; i < text.size();) {

@@ -19,21 +19,21 @@ namespace abtrain::data {
 struct Account {
   std::string task = {};                 // what is to be predicted, from task_of()
   std::vector<std::string> facts = {};   // what was read or left out, and why
-  std::vector<std::string> doubts = {};  // what may not be meant, and which key settles it
+  std::vector<std::string> doubts = {};  // what the user may not have intended
 };
 
-// "10 classes: airplane, automobile, bird, ...", "a regression of 3 targets" and the like. Class
-// names are optional.
+// Returns a description such as "10 classes: airplane, automobile, bird, ..." or "a regression of 3
+// targets". `class_names` may be empty.
 std::string task_of(const ExampleShape& shape, const std::vector<std::string>& class_names);
 
-// Notes the classes without training examples, given the labels (N, int64) of both parts: as a fact
-// if the number of classes is `settled`, as a doubt if it was inferred from the labels.
+// Adds the classes without training examples to `account`: as a fact if the number of classes is
+// `settled`, as a doubt if it was inferred from the labels. `train`, `test`: labels, N, int64.
 void account_for_classes(
     const at::Tensor& train, const at::Tensor& test, std::int64_t classes,
     const std::vector<std::string>& class_names, const std::string& found_in, bool settled,
     Account& account);
 
-// "a, b, c, ...": the first `shown` of these names, safe to print.
+// Returns the first `shown` names as text that is safe to print: "a, b, c, ...".
 std::string first_of(const std::vector<std::string>& names, std::size_t shown = 5);
 
 }  // namespace abtrain::data

@@ -39,7 +39,8 @@ void put_targets(const at::Tensor& targets, const at::Tensor& indices, at::Tenso
   labels = at::index_select(targets, 0, indices);
 }
 
-// Makes one batch from bytes. `batch` holds the images and, if the labels are classes, the labels.
+// Writes one batch from bytes. `batch` must have tensors for the inputs and, if the labels are
+// classes, for the labels.
 void write_bytes(
     const DeviceImages& images, const at::Tensor& indices, const ops::Augmentation& how,
     Batch& batch) {

@@ -38,7 +38,7 @@ void BalancedOrder::end_epoch() {
 std::vector<std::int64_t> BalancedOrder::save() const {
   std::vector<std::int64_t> saved = {decided_, early_};
   saved.insert(saved.end(), order_.begin(), order_.end());
-  // Places of next_ that are not filled yet hold stale values, so they are left out.
+  // Leaves out the places of next_ that are not filled yet, because they hold stale values.
   const auto late = static_cast<std::ptrdiff_t>(decided_ - early_);
   saved.insert(saved.end(), next_.begin(), next_.begin() + early_);
   saved.insert(saved.end(), next_.end() - late, next_.end());

@@ -1,7 +1,6 @@
-// One worker's order of its units (examples or micro-batches). Every epoch rebuilds it from
-// decisions on single units or on pairs of neighbors. A sign puts a unit early or late in the next
-// epoch (Lu et al., arXiv 2205.10733, algorithm 3; for pairs Cooper et al., arXiv 2302.00845,
-// algorithm 2).
+// One worker's order of its units (examples or micro-batches). During an epoch, signs build the
+// next order: each sign puts a unit early or late in it (Lu et al., arXiv 2205.10733, algorithm 3)
+// or decides a pair of neighbors (Cooper et al., arXiv 2302.00845, algorithm 2).
 #pragma once
 
 #include <cstdint>
@@ -29,8 +28,8 @@ class BalancedOrder {
   // takes the remaining place.
   void end_epoch();
 
-  // The state as numbers, for checkpoints. restore() returns false and changes nothing if `saved`
-  // is not such a state.
+  // save() returns the state as numbers, for checkpoints. restore() returns false and changes
+  // nothing if `saved` is not such a state.
   std::vector<std::int64_t> save() const;
   bool restore(const std::vector<std::int64_t>& saved);
 

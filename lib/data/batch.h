@@ -12,8 +12,8 @@ struct Batch {
   // Images: B x C x H x W, float32, or bfloat16 on a GPU; channels-last if C > 1. Text and rows of
   // tokens: B x tokens, int64.
   at::Tensor inputs;
-  // Classification: B, or B x tokens, int64, where kIgnoredLabel does not count. Regression: B x K,
-  // float32.
+  // Classification: B, or B x tokens, int64; labels equal to kIgnoredLabel do not count.
+  // Regression: B x K, float32.
   at::Tensor labels;
 };
 

@@ -18,8 +18,8 @@ constexpr std::size_t kMaxPerCall = 1 << 30;  // zlib counts in 32 bits
 constexpr int kGzipWindow = 15 + 16;
 constexpr std::size_t kGzipMark = 3;
 
-// Whether a file's first bytes, possibly fewer than kGzipMark, begin a gzip member. Only the
-// deflate method counts; no other is in use.
+// Whether a file's first bytes, possibly fewer than kGzipMark, begin a gzip member. The member must
+// use the deflate method; no other is in use.
 bool begins_gzip(std::span<const std::uint8_t> bytes) {
   constexpr std::array<std::uint8_t, kGzipMark> kMark = {0x1f, 0x8b, Z_DEFLATED};
   const std::size_t count = std::min(bytes.size(), kMark.size());
@@ -70,7 +70,7 @@ struct ByteFile::State {
     return begins_gzip({next, left()});
   }
 
-  // Returns fewer than `count` bytes only at the end.
+  // Returns the number of bytes read, which is below `count` only at the end.
   std::size_t read(std::uint8_t* out, std::size_t count) {
     return gzip ? read_gzip(out, count) : read_plain(out, count);
   }

@@ -1,5 +1,6 @@
 // Reads a file front to back, plain or gzipped (one member or several, RFC 1952), straight into the
-// caller's memory. Its first bytes tell which; if its name says gzip, they must agree.
+// caller's memory. Its first bytes decide which of the two it is. A file named .gz or .dz must
+// begin as gzip.
 //
 // Errors name the file: MissingInput if it does not exist; Io if it cannot be read; DamagedData if
 // it is not a regular file, is too short or too long, or has a broken gzip stream.
@@ -20,7 +21,7 @@ class ByteFile {
 
   // Fills `out`. `what` names the part for the error if the file ends early.
   void read(std::span<std::uint8_t> out, std::string_view what);
-  // Fills as much of `out` as the file has left; returns the number of bytes.
+  // Fills `out`, or only its beginning if the file ends first; returns the number of bytes.
   std::size_t read_some(std::span<std::uint8_t> out);
   std::uint32_t read_big_endian(std::string_view what);
   // Checks that nothing is left, and verifies the checksum of a gzip stream.

@@ -11,7 +11,7 @@ void refuse_key(bool given, const char* key, const char* message, Conflicts& out
   conflict_if(given, out, {key, "data.name"}, "{}", message);
 }
 
-// Checks data.subset, data.pool and data.standardize for a data set held as bytes or values.
+// Checks the keys of a data set of images that are held in memory (a known set, or arrays).
 void check_images(const DataOptions& o, Conflicts& out) {
   if (!is_arrays(o)) {  // check() reads no file
     try {

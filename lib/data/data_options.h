@@ -17,7 +17,7 @@ enum class TokenType { Bytes, Uint16, Uint32 };
 enum class Task { Auto, Classes, Regression };
 
 // How the training examples are divided among the workers. Even: each worker gets its share of all
-// examples. ByClass: each gets examples of other classes, or another part of a text.
+// examples. ByClass: the workers get examples of different classes, or different parts of a text.
 enum class Shards { Even, ByClass };
 
 struct DataOptions {
@@ -27,26 +27,26 @@ struct DataOptions {
   AugmentName augment = AugmentName::None;
   std::int64_t pad = 4;                // border of the random crop, pixels
   double erase = 0;                    // probability of random erasing
-  std::int64_t subset = 0;             // first training images; 0: all
+  std::int64_t subset = 0;             // use only the first so many images; 0: all
   std::int64_t pool = 0;               // mean-pool to this side; 0: no pooling
   bool standardize = false;            // per pixel, in place of mean and std
   std::int64_t validation = 0;         // training images held out
   Shards shards = Shards::Even;
   std::int64_t prefetch = 4;           // batches that the loader keeps ready
-  std::optional<bool> on_device = {};  // nullopt: depends on the memory it takes
+  std::optional<bool> on_device = {};  // nullopt: depends on the memory that the images take
   // Per channel, of pixel / 255; empty: the data set's own values.
   std::vector<double> mean = {}, std = {};
   // The following options are for image-folder.
   std::int64_t image_size = 224;                    // side of the network's input
   std::int64_t resize = 256;                        // shorter side before the crop
-  std::vector<double> crop_scale = {0.08, 1};       // share of the area
+  std::vector<double> crop_scale = {0.08, 1};       // least and largest share of the area
   std::optional<std::int64_t> decode_threads = {};  // nullopt: cores / workers
   double max_damaged = 0.001;                       // share of a part's images that may be damaged
   // The following options are for texts.
   std::int64_t context = 256;  // tokens per window
   TokenType tokens = TokenType::Bytes;
   std::optional<std::int64_t> vocabulary = {};  // nullopt: depends on `tokens`
-  double bytes_per_token = 1;                   // for bits per byte
+  double bytes_per_token = 1;                   // average bytes per token, for bits per byte
   std::optional<std::string> test = {};         // the test text; nullopt: the text's tail
   // Share of the examples that becomes the test set if there is no other: the end of a text, or
   // random examples of image-folder and arrays.

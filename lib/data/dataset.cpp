@@ -95,7 +95,6 @@ ByteImages read_part(
   return set.read(set, paths, count);
 }
 
-// The folder that holds the data set.
 std::string folder_of(const KnownSet& set, const std::optional<std::string>& root) {
   std::string looked_in;
   for (const fs::path& folder : places(set, root)) {
@@ -179,7 +178,7 @@ at::Tensor labels_of(const Examples& examples) {
       static_cast<const Examples::variant&>(examples));
 }
 
-// Completes the data set's account. Only its first `taken` training examples are used.
+// Completes the data set's account, for a run that trains on the first `taken` examples only.
 void account_for(Dataset& set, const KnownSet& known, Task task, std::int64_t taken) {
   set.account.task = task_of(set, set.class_names);
   const at::Tensor train = set.regression ? at::Tensor() : labels_of(set.train);
@@ -190,7 +189,6 @@ void account_for(Dataset& set, const KnownSet& known, Task task, std::int64_t ta
   }
 }
 
-// Opens the arrays in the folder data.root.
 Dataset open_own_arrays(const DataOptions& options, bool reads_values) {
   ABT_CHECK(
       options.root, Config,
@@ -306,7 +304,7 @@ DatasetPlace find_dataset(const std::string& name, const std::optional<std::stri
 
 namespace {
 
-// Checks the tokens of both parts, which may belong to one text.
+// Checks the tokens of both parts; only once if both belong to one text.
 void check_tokens(const Dataset& set) {
   const auto& train = std::get<TextWindows>(set.train).text;
   const auto& test = std::get<TextWindows>(set.test).text;

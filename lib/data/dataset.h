@@ -25,36 +25,36 @@ namespace abtrain::data {
 class ImageFiles;
 class Tokens;
 
-// An array's tensors may lie in a mapped file, so nothing may write to them.
+// The tensors of a user's arrays may lie in a mapped file, so nothing may write to them.
 struct ByteImages {
   at::Tensor pixels = {};   // N x C x H x W, uint8, contiguous, CPU
-  at::Tensor labels = {};   // N, int64, CPU; 0 if there are targets
+  at::Tensor labels = {};   // N, int64, CPU; all 0 if there are targets
   at::Tensor targets = {};  // N x K, fp32, for a regression; else undefined
 };
 struct FloatImages {
-  at::Tensor values = {};   // M x C x H x W, floating point: pixel / 255
-  at::Tensor labels = {};   // N, int64, CPU; 0 if there are targets
+  at::Tensor values = {};   // M x C x H x W, floating point: pixel / 255, or arrays as they are
+  at::Tensor labels = {};   // N, int64, CPU; all 0 if there are targets
   at::Tensor targets = {};  // N x K, fp32, for a regression; else undefined
-  at::Tensor places = {};   // N, int64: rows of values
+  at::Tensor places = {};   // N, int64: the row of `values` for each example
 };
 // Images that are decoded for each batch.
 struct ListedImages {
   std::shared_ptr<ImageFiles> files = {};
-  at::Tensor places = {};  // N, int64: indices into files
+  at::Tensor places = {};  // N, int64: the index into `files` for each example
   at::Tensor labels = {};  // N, int64, CPU
 };
-// Windows of a text. Their labels are the tokens that follow.
+// Windows of a text (data/text/text_set.h).
 struct TextWindows {
   std::shared_ptr<const Tokens> text = {};
   at::Tensor places = {};  // N, int64: the first token of each window
 };
-// Rows of tokens, as integers of any type. `answers` is as in the file: labels, M x T integers or,
-// with one label per row, M; or targets, M x K numbers.
+// Rows of tokens, as integers of any type. `answers` holds labels, M x T integers or, with one
+// label per row, M; or the targets of a regression, M or M x K floating-point numbers.
 struct TokenRows {
   at::Tensor tokens = {};  // M x T
   at::Tensor answers = {};
-  at::Tensor places = {};  // N, int64: rows of both tensors
-  // M, int64: how many labels of each row count (kIgnoredLabel does not); undefined if all do.
+  at::Tensor places = {};  // N, int64: the row of both tensors for each example
+  // M, int64: the number of labels in each row that are not kIgnoredLabel; undefined if all count.
   at::Tensor counted = {};
 };
 
@@ -63,8 +63,8 @@ struct TokenRows {
 struct Examples : std::variant<ByteImages, FloatImages, ListedImages, TextWindows, TokenRows> {
   using variant::variant;
   std::int64_t size() const;
-  // How many labels of each example count: N, int64; undefined if all of them count in all
-  // examples.
+  // The number of labels of each example that count (TokenRows::counted): N, int64; undefined if
+  // all count.
   at::Tensor counted_labels() const;
 };
 
@@ -76,21 +76,22 @@ struct Norm {
 
 struct Dataset : ExampleShape {
   std::string name;
-  std::string found_in;     // folder of its files
+  std::string found_in;     // folder of its files, or a text's file
   std::vector<float> mean;  // per channel, of pixel / 255
   std::vector<float> std;
   Norm norm = {};  // in place of mean and std for FloatImages
   Examples train;
   Examples test;
   Examples validation = {};                   // empty if the data set has none of its own
-  bool of_bytes = false;                      // arrays: values from bytes
+  bool of_bytes = false;                      // arrays: x is uint8
   std::vector<std::string> class_names = {};  // empty if unknown
-  std::int64_t decode_threads = 1;            // if data.decode_threads is auto
+  std::int64_t decode_threads = 1;            // used if data.decode_threads is auto
   Account account = {};
 };
 
-// The shape of a named data set as cut by `options`, without opening it (for `plan`). The files of
-// image-folder are listed; those of a text and of arrays are mapped. Throws as load_dataset() does.
+// The shape of the data set that `options` name, after data.subset and data.pool (for `plan`).
+// Opens no known images, lists the files of image-folder, and maps the files of a text or of
+// arrays. Throws as load_dataset() does.
 struct DatasetShape : ExampleShape {
   std::int64_t train = 0, test = 0;  // examples
   Account account = {};
@@ -100,7 +101,6 @@ std::vector<std::string> dataset_names();
 // Whether the data set consists of image files that are decoded for each batch (image-folder).
 bool has_files(const DataOptions& options);
 bool is_text(const DataOptions& options);
-// Whether the data set is a user's own arrays.
 bool is_arrays(const DataOptions& options);
 // The vocabulary size of a text: its tokens are 0 .. vocabulary_of() - 1.
 std::int64_t vocabulary_of(const DataOptions& options);
@@ -109,23 +109,23 @@ const char* examples_of(const DataOptions& options);
 
 // Reads a data set. options.root: a folder, or nullopt for the usual places (the environment's
 // ABTRAIN_DATA, ./data, ~/.cache/abtrain/data, and for fashion-mnist Debian's
-// /usr/share/datasets/fashion-mnist).
-// Throws MissingInput, which names every place searched and where to get the data set; DamagedData,
-// which names the file, what was expected and what was found; Config if it cannot be cut to
-// data.subset or pooled to data.pool.
-// `log`, which must outlive the data set, gets information and a warning for each damaged file.
-// `reads_values`: reads all numbers of arrays, which must be finite.
+// /usr/share/datasets/fashion-mnist). Throws MissingInput, which names the places searched and
+// where to get the data set; DamagedData, which names the file; Config if it cannot be cut to
+// data.subset or pooled to data.pool. `log`, which must outlive the data set, gets information and
+// a warning for each damaged file. `reads_values`: also checks that all floating-point numbers of
+// arrays are finite.
 Dataset load_dataset(const DataOptions& options, Log* log = nullptr, bool reads_values = true);
 
-// Where `name` would be read from, how to get it and how its files must be laid out, for `doctor`.
-// `found_in` is empty if the data set is not there. Throws ConflictError for an unknown name.
+// The folder of the data set `name`, how to get the data set, and the layout of its files, for
+// `doctor`. `found_in` is empty if the data set was not found. Throws ConflictError for an unknown
+// name.
 struct DatasetPlace {
   std::string found_in, how_to_get, layout;
 };
 DatasetPlace find_dataset(
     const std::string& name, const std::optional<std::string>& root = std::nullopt);
 
-// Converts images to values; mean-pools them to this side if it is above 0.
+// Converts images to FloatImages; mean-pools them to `side` x `side` if `side` is above 0.
 Examples as_floats(const Examples& images, std::int64_t side);
 // The indices of the examples, sorted by label and in a seeded order within each label; windows of
 // a text in text order. Throws Error(Config) if the examples do not have one label each.
@@ -135,8 +135,8 @@ Examples chosen(const Examples& all, const at::Tensor& indices);
 // Removes the last `count` examples of a seeded permutation from the training
 // examples and returns them. Throws Error(Config) for a count out of range.
 Examples hold_out(Examples& train, std::int64_t count, std::uint64_t seed);
-// The validation examples of a run: `count` training examples, which are held out, or the data
-// set's own if `count` is 0.
+// Returns the validation examples of a run: the data set's own if `count` is 0, else `count`
+// training examples, which it removes from `set.train`.
 Examples take_validation(Dataset& set, std::int64_t count, std::uint64_t seed);
 // The seed for splitting a data set without a test part: the same in every run, so that runs with
 // other seeds can be compared.

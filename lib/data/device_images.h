@@ -32,11 +32,12 @@ struct DeviceDataset {
 // from several threads.
 class DeviceCopies {
  public:
-  // Copies images from memory (not from files); they must outlive this object.
+  // Both arguments must hold their images as bytes in memory, and must outlive this object.
   DeviceCopies(const Dataset& dataset, const Examples& validation);
   DeviceCopies(Dataset&&, const Examples&) = delete;
   DeviceCopies(const Dataset&, Examples&&) = delete;
-  // The first caller makes the copy, which is complete on return. It lives as long as this object.
+  // Returns the copy on `device`, complete; the first call makes it. It lives as long as this
+  // object.
   const DeviceDataset& on(c10::Device device);
 
  private:

@@ -13,8 +13,9 @@
 namespace abtrain::data {
 
 // Yields the same examples in the same order with the same pixels as Loader. A thread prepares each
-// epoch's order one epoch ahead, or as soon as it is known, and sends it once per epoch; each batch
-// is then one kernel. Not thread-safe: one consumer. next() throws what that thread threw.
+// epoch's order one epoch ahead, or as soon as it is known. next() sends the order to the device
+// once per epoch, and makes each batch there by one kernel; it throws what the thread threw. Not
+// thread-safe: one consumer.
 class DeviceLoader : public BatchSource {
  public:
   // Arguments as for Loader. `type` of the images: float32 or bfloat16. The references must outlive

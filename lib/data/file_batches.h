@@ -1,5 +1,5 @@
-// Batches from image files. Several threads read, decode and resample; each writes its examples in
-// place. The bits do not depend on the number of threads.
+// Batches from image files. Several threads read, decode, resample and write examples into the
+// batch, which is bit-identical for any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +20,29 @@ class FileBatches {
  public:
   FileBatches(const DataOptions& options, const Dataset& dataset);
 
-  // The examples at `indices`, augmented as `how` says. A damaged file is replaced by the next
-  // undamaged image, with that image's label but the random numbers of the requested example. A
-  // null `how` means an evaluation: whole images, and damaged files are left out. Throws
+  // Returns the examples at `indices`, augmented as `how` says. A damaged file is replaced by the
+  // next undamaged image, with that image's label but the random numbers of the requested example.
+  // A null `how` means an evaluation: Resize and CenterCrop, and damaged files are left out. Throws
   // Error(DamagedData) when too many are damaged.
   Batch batch(
       const ListedImages& images, std::span<const std::int64_t> indices,
       const ops::Augmentation* how) const;
 
  private:
-  // Blocks that no batch uses. A batch that outlives this class returns its block, too.
+  // Memory blocks that no batch uses. Batches co-own it, to return their blocks even after the
+  // FileBatches object is gone.
   struct IdleBlocks {
     std::mutex mutex;
     std::vector<at::Tensor> tensors;
   };
-  // Readers are kept, with their buffers, for later use.
+  // borrow_reader() returns an idle reader, or a new one. give_back() keeps it, with its buffers.
   std::unique_ptr<ImageReader> borrow_reader() const;
   void give_back(std::unique_ptr<ImageReader> reader) const;
-  // Uninitialized images, if possible in a block of memory that no earlier batch uses any more:
-  // allocating and first touching a large block costs more than filling it.
+  // Returns uninitialized images, if possible in an idle block: allocating and first touching a
+  // large block costs more than filling it.
   at::Tensor take_images(std::int64_t count) const;
-  // Writes example `index` or its replacement. Returns false if the file is damaged, which is
-  // recorded.
+  // Writes the image `file`, with the random numbers of example `index`. If it is damaged, records
+  // that and returns false.
   bool write(
       ImageReader& reader, ImageFiles& files, std::int64_t file, std::int64_t index,
       const ops::Augmentation* how, float* out) const;

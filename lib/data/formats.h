@@ -1,7 +1,8 @@
-// Readers for the file formats of the known data sets, for images of any number and size.
+// Readers for the file formats of the known data sets, for any number of images; idx also for any
+// size.
 //
-// All throw DamagedData if a file does not match its format: magic number, dimensions, length, or a
-// label outside 0 .. classes-1.
+// Both throw DamagedData if a file does not match its format: magic number, dimensions, length, or
+// a label outside 0 .. classes-1.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace abtrain::data {
 
-// What the headers must say.
+// The number and size of images that the headers must state.
 struct Extent {
   std::int64_t count, height, width;
 
@@ -24,8 +25,8 @@ ByteImages read_idx(
     const std::string& images_path, const std::string& labels_path, std::int64_t classes,
     const Extent& expected);
 
-// Reads CIFAR's binary files. Each record has `label_bytes` labels, of which only the last (the
-// finest) counts, and 3 x 32 x 32 bytes. `count`: records per file.
+// Reads CIFAR's binary files. Each record holds `label_bytes` labels and 3 x 32 x 32 bytes of
+// pixels; only the last label, the finest, is used. `count`: records per file.
 ByteImages read_cifar(
     const std::vector<std::string>& paths, std::int64_t count, std::int64_t classes,
     std::int64_t label_bytes = 1);

@@ -82,7 +82,6 @@ std::vector<KnownSet> known_sets() {
        .layout = "ROOT/cifar-100-binary/train.bin\n"
                  "ROOT/cifar-100-binary/test.bin",
        .read = read_cifar_set<2>},
-      // Uses ImageNet's mean and deviation.
       {.name = "image-folder",
        .shape = shape_of_images(3, 0, 0, 0, 0, 0),
        .mean = {0.485f, 0.456f, 0.406f},

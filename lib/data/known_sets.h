@@ -14,15 +14,15 @@ struct KnownSet {
   std::string name;
   DatasetShape shape = {};
   std::vector<float> mean = {}, std = {};
-  // Plain names; NAME.gz works, too.
+  // Names of plain files; NAME.gz and NAME.dz are found, too.
   std::vector<std::string> train_files = {}, test_files = {};
   std::vector<std::string> folders = {};  // searched under a root, besides the root itself
   std::vector<std::string> system_places = {};
   std::string how_to_get;
   std::string layout;  // how the files are laid out, one line each
   // Reads `count` images in all from the paths of train_files or test_files. Null for other kinds
-  // of data sets: a tree of image files (train_files and test_files are its parts), a text (its
-  // file is train_files.front()), or a user's own arrays.
+  // of data sets: a tree of image files (train_files names its training part), a text (its file, if
+  // known, is train_files.front()), or a user's own arrays.
   ByteImages (*read)(
       const KnownSet& set, const std::vector<std::string>& paths, std::int64_t count) = nullptr;
 

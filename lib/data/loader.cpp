@@ -59,7 +59,8 @@ void Loader::produce(
   }
 }
 
-// Copies a batch into memory of the consumer's stream, after the work queued there so far.
+// Starts copying a batch to the device on a side stream, after the work queued on the consumer's
+// stream so far. The copy belongs to the consumer's stream.
 Loader::Sent Loader::send(const Batch& made) {
   if (device_.is_cpu()) {
     return {made, {}};

@@ -20,12 +20,11 @@ namespace abtrain::data {
 class Loader : public BatchSource {
  public:
   // Yields batches of `batch_size` examples of the worker's share, epoch after epoch without end;
-  // drops an epoch's incomplete last batch. `first_step` starts in the middle. The references must
-  // outlive the loader.
-  // The loader's thread calls order.wait_for(e) up to `prefetch` batches before the first batch of
-  // epoch e is taken. For a GPU, batches lie in page-locked memory, and while the consumer's stream
-  // works on one, another stream copies the next. `type` of images: float32 or bfloat16. Throws
-  // Config if an epoch has no full batch.
+  // drops an epoch's incomplete last batch. The first batch is that of step `first_step`. The
+  // references must outlive the loader. The loader's thread calls order.wait_for(e) up to
+  // `prefetch` batches before the first batch of epoch e is taken. For a GPU, batches lie in
+  // page-locked memory, and while the consumer's stream works on one, another stream copies the
+  // next. `type` of images: float32 or bfloat16. Throws Config if an epoch has no full batch.
   Loader(
       const Examples& examples, const Augment& augment, const ExampleOrder& order,
       std::int64_t batch_size, std::int64_t prefetch, std::int64_t first_step = 0,

@@ -11,8 +11,8 @@ namespace abtrain::data {
 
 namespace {
 
-// Smaller files are read, not mapped: a process may have 65,530 mappings (vm.max_map_count), and a
-// text may have more files.
+// Files of at most this many bytes are read, not mapped: a process may have 65,530 mappings
+// (vm.max_map_count), and a text may have more files.
 constexpr std::size_t kSmall = std::size_t{1} << 16;
 
 }  // namespace

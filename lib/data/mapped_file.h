@@ -1,6 +1,6 @@
 // A file in the process's address space: bytes are read from disk when they are accessed, and the
-// kernel may drop them. If a later read fails, they become zeros, and check_mapped_files()
-// (base/file_mapping.h) throws.
+// kernel may drop them. Bytes that cannot be read become zeros, and check_mapped_files()
+// (base/file_mapping.h) then throws.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,9 +9,9 @@
 
 namespace abtrain::data {
 
-// The file's bytes, as a flat uint8 tensor that begins at a multiple of 64 and must not be written
-// to. Small files are read at once. Throws Error: MissingInput; DamagedData if it is not a regular
-// file; Io.
+// Returns the file's bytes, as a flat uint8 tensor at an address that is a multiple of 64. Nothing
+// may write to it. Small files are read at once. Throws Error: MissingInput; DamagedData if it is
+// not a regular file; Io.
 at::Tensor mapped_file(const std::string& path);
 
 }  // namespace abtrain::data

@@ -14,7 +14,7 @@ namespace {
 
 class SharedOrder : public ExampleOrder {
  public:
-  // The example at each position of an epoch.
+  // Returns the example at each position of an epoch.
   using All = std::function<std::vector<std::int64_t>(std::int64_t epoch)>;
   // `positions`: this worker's positions in `all`.
   SharedOrder(std::vector<std::int64_t> positions, All all)
@@ -58,9 +58,9 @@ std::vector<std::int64_t> positions_of(const OrderSetting& setting) {
     count /= divisor;
     cycle += count;
   }
-  // The k-th of a worker's t turns is at (2 k + 1) / (2 t) of the cycle; at the same point, lower
-  // workers come first. Its place is the number of turns before it: from worker v, the turns j with
-  // (2 j + 1) / t_v < (2 k + 1) / t.
+  // The k-th of a worker's t turns is at (2 k + 1) / (2 t) of the cycle; at equal points, lower
+  // workers come first. Its place is the number of turns before it: of worker v's turns j, those
+  // with (2 j + 1) / t_v < (2 k + 1) / t or, if v is a lower worker, <=.
   const auto own = static_cast<std::size_t>(setting.worker);
   std::vector<std::int64_t> places;  // within a cycle, ascending
   for (std::int64_t k = 0; k < turns[own]; ++k) {
@@ -80,7 +80,7 @@ std::vector<std::int64_t> positions_of(const OrderSetting& setting) {
   return positions;
 }
 
-// A worker's contiguous part of the examples, shuffled.
+// A worker's contiguous part of OrderSetting::together, shuffled in each epoch.
 class OwnPart : public ExampleOrder {
  public:
   explicit OwnPart(const OrderSetting& setting)
@@ -147,8 +147,8 @@ std::unique_ptr<ExampleOrder> make_sequential(const OrderSetting& setting) {
   return std::make_unique<SharedOrder>(
       positions_of(setting),
       [count = setting.examples, workers = setting.workers](std::int64_t epoch) {
-        // Continues where the last epoch ended with equal batches (even if they are not equal), so
-        // that each left-over example gets its turn.
+        // Begins where the previous epoch would have ended with equal batches, so that each
+        // left-over example gets its turn.
         const std::int64_t first = epoch * (count / workers * workers);
         std::vector<std::int64_t> all(static_cast<std::size_t>(count));
         std::iota(all.begin(), all.end(), 0);

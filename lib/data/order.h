@@ -15,12 +15,12 @@ class PublishedOrder;
 class ExampleOrder {
  public:
   virtual ~ExampleOrder() = default;
-  // Indices into the training examples, examples_per_epoch() of them. In every epoch the workers'
-  // shares are disjoint and in proportion to their batches (the left-over examples, fewer than a
-  // step's, differ from epoch to epoch).
+  // Returns examples_per_epoch() indices of training examples. In every epoch the workers' shares
+  // are disjoint and proportional to their batch sizes; fewer examples than a step takes are left
+  // over.
   virtual std::vector<std::int64_t> epoch(std::int64_t epoch) const = 0;
-  // The same, but waits until the order is known; for a separate thread. Returns an empty order if
-  // `stop` came first.
+  // Like epoch(), but waits until the order is known; for a separate thread. Returns an empty order
+  // if a stop is requested first.
   virtual std::vector<std::int64_t> wait_for(
       std::int64_t epoch, const std::stop_token& /*stop*/) const {
     return this->epoch(epoch);
@@ -30,7 +30,7 @@ class ExampleOrder {
 
 // One of the workers among which the training examples are divided.
 struct OrderSetting {
-  std::int64_t examples = 0;  // over all workers
+  std::int64_t examples = 0;  // of all workers together
   int worker = 0;
   int workers = 1;
   std::uint64_t seed = 0;
@@ -43,17 +43,17 @@ struct OrderSetting {
 };
 
 // `order.name: shuffle`: one seeded permutation of all examples per epoch, the same on every
-// worker; worker w takes positions w, w + workers, ... With unequal batches the workers take turns
-// in proportion to them, spread evenly, so that a step takes the same positions whatever the
-// shares. If examples belong together (data.shards: by-class), each worker permutes its own part,
-// as many examples as its share of all would have.
+// worker; worker w takes positions w, w + workers, ... With unequal batches, a worker's turns are
+// proportional to its batch size and spread evenly, so that a step takes the same positions however
+// it is divided. With `together`, each worker permutes its own part, as many examples as its share
+// of all would have.
 std::unique_ptr<ExampleOrder> make_shuffle(const OrderSetting& setting);
 // `order.name: sequential`: no permutation; each epoch continues where the previous one ended.
 std::unique_ptr<ExampleOrder> make_sequential(const OrderSetting& setting);
 
-// For orders derived from gradients: the worker keeps its examples of shuffle's first epoch,
-// rounded down to a whole number of steps of `step` examples, in units of `unit` examples. The
-// caller publishes each epoch's order to the result.
+// Returns an order for methods that derive it from gradients. The worker keeps its examples of
+// shuffle's first epoch, cut to whole steps of `step` examples, and orders units of `unit`
+// examples. The caller publishes each epoch's order to the result.
 std::unique_ptr<PublishedOrder> make_published_order(
     const OrderSetting& setting, std::int64_t unit, std::int64_t step);
 

@@ -27,9 +27,9 @@ class Prefetcher {
   // Hands an item over, waiting while the queue is full. Returns false if no more items are wanted.
   using Put = std::function<bool(T)>;
 
-  // `produce` runs on a thread of its own until it returns or `put` returns false. Anything else
-  // that it waits for must end on `stop`. An exception from it comes out of take(), after the items
-  // made before it.
+  // `produce` runs on its own thread. It must return when `put` returns false, and any other wait
+  // in it must end on `stop`. take() rethrows an exception of `produce` after the items made before
+  // it.
   using Produce = std::function<void(const Put& put, const std::stop_token& stop)>;
   Prefetcher(std::size_t capacity, Produce produce)
       : capacity_(capacity),
@@ -43,7 +43,6 @@ class Prefetcher {
           filled_.notify_one();
         }) {}
 
-  // Waits for the next item.
   T take() {
     std::unique_lock lock(mutex_);
     if (ready_.empty() && !error_) {
@@ -65,7 +64,6 @@ class Prefetcher {
     const std::lock_guard lock(mutex_);
     return !ready_.empty();
   }
-  // Seconds that take() has spent waiting.
   double waited() const {
     return waited_;
   }

@@ -35,7 +35,7 @@ class PublishedOrder : public ExampleOrder {
   mutable std::mutex mutex_;
   mutable std::condition_variable_any published_;
   std::int64_t epoch_ = -1;
-  std::vector<std::int64_t> order_;  // the examples of that epoch
+  std::vector<std::int64_t> order_;  // the examples of epoch_, in order
 };
 
 }  // namespace abtrain::data

@@ -16,9 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Version 2 has "max 100000" or "250000 100000" in one file. Version 1 has the
-// two numbers in separate files, with -1 for no limit. A missing file counts as
-// no limit, as does a word such as "max".
+// Returns the CPU quota of one cgroup in cores, or 0 for no limit. Version 2 of cgroups has "max
+// 100000" or "250000 100000" in one file. Version 1 has the two numbers in separate files, with -1
+// for no limit. A missing file counts as no limit, as does a word such as "max".
 double quota_of(const fs::path& group) {
   double quota = 0;
   double period = 0;
@@ -31,7 +31,7 @@ double quota_of(const fs::path& group) {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// The cgroup of this process: the line "0::/path" of version 2, or the line of
+// Returns the cgroup of this process, from the line "0::/path" of version 2 or from the line of
 // version 1's controller "cpu".
 fs::path own_group() {
   std::ifstream file("/proc/self/cgroup");

@@ -18,17 +18,17 @@ struct DeviceInfo {
   c10::Device device;
   std::string name;
   std::int64_t memory_bytes = 0;
-  // The instructions for products in bf16, such as "AMX-BF16"; "" where those are emulated.
+  // The instructions for products in bf16, such as "AMX-BF16"; "" if such products are emulated.
   std::string bf16 = {};
   std::string id = {};  // a GPU's UUID, the same in every process; else empty
 };
 
 // The cores that this process may use; a quota may give it a fraction of one.
 double core_limit();
-// The same as a whole number, rounded up, at least 1.
+// core_limit(), rounded up to a whole number of at least 1.
 int cpu_cores();
 
-// The number of the first of these cores.
+// The number of the first core that this process may use.
 int first_core();
 
 // The CPU quota in cores: the smallest one on the path from `group` up to
@@ -44,8 +44,8 @@ DeviceInfo info_of(const c10::Device& device);
 // Where a configuration wants to compute. Auto: on a GPU if there is one.
 enum class DeviceChoice { Auto, Cpu, Cuda };
 
-// The workers of a host (0, 1, ...) take its CUDA devices in turn. Throws
-// Error(MissingInput) if one is wanted and there is none.
+// Returns the device of a worker. The workers of a host (0, 1, ...) take its CUDA devices in turn.
+// Throws Error(MissingInput) if a CUDA device is wanted and there is none.
 c10::Device pick_device(DeviceChoice wanted, int worker = 0);
 
 }  // namespace abtrain::device

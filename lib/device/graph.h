@@ -3,12 +3,12 @@
 //
 // A capture runs the body and records what it queues on this thread's stream; nothing is executed
 // until replay(). So the body must not depend on anything that the host decides anew each time: it
-// reads and writes the same tensors and never makes the host wait. The next replay overwrites what
-// it leaves in new tensors. Run the body a few times before the capture: libraries choose their
-// kernels and allocate their workspaces at first use, which a capture does not allow.
+// reads and writes the same tensors and never makes the host wait. The next replay overwrites the
+// tensors that the body creates. Run the body a few times before the capture: libraries choose
+// their kernels and allocate their workspaces at first use, which a capture does not allow.
 //
-// On the CPU a graph keeps the body and runs it at each replay. The bits are
-// the same, so everything that is captured can be tested on the CPU.
+// On the CPU a graph keeps the body and runs it at each replay, which gives the same results as
+// calling the body. Everything that is captured can therefore be tested on the CPU.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -36,19 +36,18 @@ class CaptureFailed : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// An empty graph, as the default constructor makes it, must not be replayed. The
-// last copy of a graph on a GPU waits for the last replay and then releases the
-// graph's memory.
+// An empty graph, as the default constructor makes it, must not be replayed. When the last copy of
+// a graph on a GPU is destroyed, it waits for the last replay and then releases the graph's memory.
 class Graph {
  public:
   // `generators`: all generators that the body draws from. Each replay continues from the seed and
-  // offset that they have at that time, as the body itself would. On a GPU, this thread must use a
-  // stream of its own (device/stream.h), and during the capture no other thread may draw random
-  // numbers or capture on the device; the loaders' streams may keep running. `turn` must outlive
-  // the graph. `before`, if given, is a graph that always ends before this one starts and shares
-  // its memory. Neither may read new tensors of the other, and the next replay of `before`
-  // overwrites the new tensors of this one. Throws CaptureFailed if the body throws or does what a
-  // capture does not allow.
+  // offset that the generators have at that time, as a call of the body would. On a GPU, this
+  // thread must use a stream of its own (device/stream.h), and during the capture no other thread
+  // may draw random numbers or capture on the device; the loaders' streams may keep running. `turn`
+  // must outlive the graph. `before`, if given, is a graph that always ends before this graph
+  // starts and that shares its memory with this graph. Neither body may read tensors that the other
+  // body creates, and the next replay of `before` overwrites the tensors that this graph's body
+  // creates. Throws CaptureFailed if the body throws or does what a capture does not allow.
   static Graph capture(
       c10::Device device, const std::function<void()>& body,
       const std::vector<at::Generator>& generators, CaptureTurn& turn, const Graph& before = {});

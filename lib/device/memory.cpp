@@ -26,8 +26,8 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// Blocks of at least this size return to the kernel when they are freed. If the threshold is not
-// set, the C library raises it with each freed block that exceeds it.
+// Makes blocks of at least this size return to the kernel when they are freed. Unless the threshold
+// is set, the C library raises it with each freed block that exceeds it.
 void map_from([[maybe_unused]] std::size_t bytes) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, static_cast<int>(bytes));
@@ -109,7 +109,7 @@ class TensorMemory final : public c10::Allocator {
   }
 
   static void* fresh(std::size_t size) {
-    void* block = nullptr;  // stays so on failure; aligned_alloc() wants multiples of the alignment
+    void* block = nullptr;  // null on failure; aligned_alloc() wants multiples of the alignment
     ::posix_memalign(&block, size < kHuge ? alignof(Header) : kHuge, size);
 #ifdef __linux__
     if (block != nullptr && size >= kHuge) {

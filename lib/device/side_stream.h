@@ -13,16 +13,17 @@
 
 namespace abtrain::device {
 
-// Keeps one stream from the pool, so that memory freed on that stream is used
-// for it again. On the CPU everything runs on the calling thread.
+// Keeps one stream from the pool, so that memory freed on that stream is reused there. On the CPU
+// everything runs on the calling thread.
 class SideStream {
  public:
   explicit SideStream(c10::Device device);
 
   // Work that `body` queues starts after everything that this thread has queued so far. Work that
-  // the thread queues afterwards starts after that, even if `body` throws.
+  // the thread queues afterwards starts after the body's work, even if `body` throws.
   void run(const std::function<void()>& body);
-  // The same, but the thread's other work does not wait for it; the result marks its end.
+  // Like run(), but the thread's later work does not wait for the body's work; the returned event
+  // marks the end of the body's work.
   Event start(const std::function<void()>& body);
 
  private:

@@ -21,7 +21,7 @@ class Event {
   // Marks the end of what this thread has queued on the device so far.
   static Event record(c10::Device device);
 
-  // Work that this thread queues from now on starts after that point.
+  // Makes work that this thread queues from now on start after that point.
   void order_after() const;
   // Returns once that point has been reached.
   void wait() const;

@@ -84,8 +84,8 @@ ABT_INLINE void symmetric_times(
   }
 }
 
-// Rows first .. last - 1 of W as float64, Width columns at a time: column g *
-// Width + q of row i goes to [(g * rows + i) * Width + q].
+// Copies rows first .. last - 1 of scale * W as float64, Width columns at a time: column g * Width
+// + q of row i goes to [(g * rows + i) * Width + q].
 template <int Width, class T>
 ABT_INLINE void pack(
     const Matrix<T>& w, double scale, std::int64_t first, std::int64_t last, double* packed) {
@@ -110,7 +110,7 @@ ABT_INLINE void pack(
   }
 }
 
-// Adds to Count * Width rows by Width columns of the sum, all held in
+// Adds a product to a tile of the sum, Count * Width rows by Width columns, which is held in
 // registers.
 template <int Width, int Count>
 ABT_INLINE void add_tile(
@@ -137,8 +137,8 @@ ABT_INLINE void add_tile(
   }
 }
 
-// sum += L R^T, for the lower half of rows and columns from .. n - 1. L and R
-// hold `rows` columns, packed as above.
+// sum += L R^T, for the lower half of rows and columns from .. n - 1. L and R have `rows` columns
+// and are packed as by pack().
 template <int Width>
 ABT_INLINE void add_product(
     const double* left, const double* right, std::int64_t rows, std::int64_t from, std::int64_t n,
@@ -167,8 +167,7 @@ ABT_INLINE void gram(
   }
 }
 
-// A -= V W^T + W V^T to the right of the panel, as one product [V W] (-[W
-// V])^T.
+// A -= V W^T + W V^T to the right of the panel, computed as one product: A += [V W] [-W -V]^T.
 template <int Width>
 ABT_INLINE void update(const Panel& p) {
   const auto columns = p.last - p.first;
@@ -211,8 +210,7 @@ ABT_INLINE void reduce(const Panel& p) {
     if (j + 1 >= n) {
       continue;
     }
-    // The reflector that clears everything below the first entry under the
-    // diagonal.
+    // Computes the reflector that clears everything below the first entry under the diagonal.
     const auto from = (j + 1) / kLine * kLine;
     double* v = column;
     std::fill(v + j / kReflectorGroup * kReflectorGroup, v + j + 1, 0.0);

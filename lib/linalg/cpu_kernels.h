@@ -13,8 +13,8 @@ namespace abtrain::linalg {
 
 constexpr std::int64_t kLine = 8;  // doubles in a cache line
 
-// The number of doubles in a vector of this CPU: 8, 4 or 2. The kernels accept
-// any of these widths up to that, so that tests can run them all.
+// The number of doubles in a vector of this CPU: 8, 4 or 2. The kernels accept any of these widths
+// up to best_width(), so that tests can run them all.
 int best_width();
 
 // W, m x n; entry (i, j) is at [i * row_stride + j * column_stride].
@@ -29,14 +29,14 @@ struct Matrix {
 
 constexpr std::int64_t kGramRows = 256;  // rows processed at a time
 
-// sum += (scale W)^T (scale W). scratch: kGramRows * n doubles, with n rounded
-// up to kLine. Afterwards `sum` holds garbage above the diagonal.
+// sum += (scale W)^T (scale W). scratch: kGramRows * n doubles, with n rounded up to a multiple of
+// kLine. Afterwards `sum` holds garbage above the diagonal.
 template <class T>  // float or double
 void add_gram(
     const Matrix<T>& w, double scale, double* scratch, double* sum, std::int64_t stride, int width);
 
-// Reflectors are applied in groups that begin at multiples of this; within its
-// group a reflector is zero above its leading one.
+// Reflectors are applied in groups that begin at multiples of this; within its group, a reflector
+// is zero above its leading entry, which is 1.
 constexpr std::int64_t kReflectorGroup = 64;
 
 constexpr std::int64_t kPanel = 16;  // divides kReflectorGroup
@@ -49,15 +49,14 @@ struct Panel {
   std::int64_t n;
   std::int64_t first;  // columns first .. last - 1, at most kPanel
   std::int64_t last;
-  double* diagonal;  // out, n each
+  double* diagonal;  // outputs, n doubles each
   double* off;
   double* tau;
 };
 
-// Reduces one panel to tridiagonal form, as LAPACK's dlatrd does, and updates
-// the rest of the matrix. Afterwards column j of `a` holds reflector j below
-// its diagonal, with its leading one stored explicitly (all zeros, with tau
-// one, if there was nothing to clear).
+// Reduces one panel to tridiagonal form, as LAPACK's dlatrd does, and updates the rest of the
+// matrix. Afterwards column j of `a` holds reflector j below the diagonal, leading 1 included (if
+// there was nothing to clear, the reflector is all zeros and tau is 1).
 void reduce_panel(const Panel& panel, int width);
 
 }  // namespace abtrain::linalg

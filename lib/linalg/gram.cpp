@@ -71,8 +71,8 @@ Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width) {
     return w.is_cuda() ? whole(w, scale) : lower_half(w, scale, width);
   };
   Gram gram{product(1), 1};
-  // The trace is the sum of all squares: if it is not finite or is tiny or
-  // huge, look closer.
+  // The trace is the sum of all squares. If it is not finite, tiny or huge, W is checked and scaled
+  // below.
   const double trace = gram.matrix.diagonal(0, -2, -1).sum().item<double>();
   if (trace > 1e-200 && trace < 1e200) {
     return gram;

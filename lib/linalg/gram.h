@@ -15,7 +15,7 @@ struct Gram {
   // On the CPU a symmetric_buffer of n with its lower half filled; on a GPU (k x
   // k x) n x n.
   at::Tensor matrix;
-  double scale = 1;  // power of two that W was multiplied by first
+  double scale = 1;  // power of two by which W was multiplied before
 };
 
 // matrix: m x n, m >= n >= 1, or on a GPU a grid k x k x m x n of such blocks.
@@ -24,11 +24,11 @@ struct Gram {
 // not finite.
 Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width = best_width());
 
-// Throws Error(Diverged) naming `layer` if its largest entry is not finite.
+// Throws Error(Diverged) naming `layer` if `largest`, the layer's largest entry, is not finite.
 void check_finite(double largest, const std::string& layer);
 
-// The singular value that belongs to an eigenvalue of a Gram matrix; 0 where
-// rounding made that negative.
+// The singular value that belongs to an eigenvalue of a Gram matrix; 0 if rounding made the
+// eigenvalue negative.
 inline double singular_value(double eigenvalue) {
   return std::sqrt(std::max(eigenvalue, 0.0));
 }

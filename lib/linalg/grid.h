@@ -1,7 +1,7 @@
-// Matrices in a grid of k x k equal blocks: k x k x rows/k x columns/k, where
-// [b][c] is the block of row class b and column class c. A class consists of
-// neighbors. The factors of the blocks lie in the same way (LowRankPair in
-// linalg/svd.h). All results are views where strides allow it.
+// Matrices as grids of k x k equal blocks. A grid is a tensor of k x k x rows/k x columns/k: [b][c]
+// is the block of row class b and column class c. A class consists of adjacent rows or columns. The
+// factors of the blocks are stored as grids too (LowRankPair in linalg/svd.h). Results are views if
+// strides allow it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,8 +21,8 @@ inline at::Tensor transposed(const at::Tensor& matrix) {
   return is_grid(matrix) ? matrix.permute({1, 0, 3, 2}) : matrix.t();
 }
 
-// Converts a rows x columns matrix to a grid, and back. In the matrix, the factors A of a grid's
-// blocks stand side by side.
+// in_blocks() converts a rows x columns matrix to a grid, joined() converts the grid back. In the
+// matrix, the factors A of a row class's blocks stand side by side.
 inline at::Tensor in_blocks(const at::Tensor& matrix, std::int64_t k) {
   return matrix.unflatten(1, {k, -1}).unflatten(0, {k, -1}).transpose(1, 2);
 }
@@ -30,8 +30,9 @@ inline at::Tensor joined(const at::Tensor& grid) {
   return grid.transpose(1, 2).flatten(2).flatten(0, 1);
 }
 
-// Converts stacks to a grid, and back. For each column class, its blocks are stacked over the row
-// classes: k * rows x columns/k in all. The factors B of a grid's blocks are stored this way.
+// from_stacks() converts stacks to a grid, in_stacks() converts the grid back. A stack consists of
+// the blocks of one column class, on top of one another; the k stacks together are k * rows x
+// columns/k. The factors B of a grid's blocks are stored this way.
 inline at::Tensor from_stacks(const at::Tensor& stacks, std::int64_t k) {
   return stacks.unflatten(0, {k, k, -1}).transpose(0, 1);
 }
@@ -39,7 +40,7 @@ inline at::Tensor in_stacks(const at::Tensor& grid) {
   return grid.transpose(0, 1).flatten(0, 2);
 }
 
-// The blocks of a grid, row class by row class; of a matrix, itself.
+// Returns the blocks of a grid, row class by row class; for a matrix, the matrix itself.
 inline std::vector<at::Tensor> blocks_of(const at::Tensor& matrix) {
   if (!is_grid(matrix)) {
     return {matrix};

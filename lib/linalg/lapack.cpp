@@ -17,8 +17,8 @@ void check_entries(const at::Tensor& matrix, const std::string& what) {
       what);
 }
 
-// The matrix on the CPU, for LAPACK to try after cuSOLVER did not converge. Throws if LAPACK itself
-// did not converge.
+// Returns the matrix on the CPU, for LAPACK to try after cuSOLVER did not converge. Throws if the
+// matrix is there already: then LAPACK itself did not converge.
 at::Tensor for_lapack(const at::Tensor& matrix, const std::string& what) {
   ABT_CHECK(matrix.is_cuda(), Diverged, "{}: LAPACK's decomposition did not converge", what);
   return matrix.cpu();

@@ -21,11 +21,11 @@ struct SymmetricEigen {
   at::Tensor vectors;  // n x n, columns
 };
 
-// The elements of a flat float64 tensor on any device.
+// Returns the elements of a flat float64 tensor on any device.
 std::vector<double> to_host(const at::Tensor& values);
 
-// Decomposes one matrix, or each in a batch; batch sizes then come first.
-// matrix: m x n, m >= n, any float dtype, on any device.
+// Decomposes one matrix, or each matrix of a batch; results then have the sizes of the batch in
+// front. matrix: m x n, m >= n, any float dtype, on any device.
 ThinSvd gesdd(const at::Tensor& matrix, const std::string& what = "a matrix");
 // symmetric: n x n, float64.
 SymmetricEigen eigh(const at::Tensor& symmetric, const std::string& what);

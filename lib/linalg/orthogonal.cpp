@@ -18,7 +18,7 @@ at::Tensor orthogonal_basis(const at::Tensor& matrix) {
   ABT_CHECK(
       at::isfinite(columns).all().item<bool>(), Diverged,
       "orthogonal initialization: an entry of the matrix is not finite");
-  // Cholesky keeps the digits of well-conditioned matrices only.
+  // Cholesky QR keeps all digits only if the matrix is well-conditioned, hence the high limit.
   const at::Tensor q = orthonormal_rows(columns, 0.3);
   const at::Tensor diagonal = q.mul(columns).sum(1, /*keepdim=*/true);  // of R
   return q.mul(at::where(diagonal < 0, -1, 1)).t().to(matrix.scalar_type()).contiguous();

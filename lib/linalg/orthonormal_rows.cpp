@@ -10,7 +10,8 @@ namespace abtrain::linalg {
 
 at::Tensor by_cholesky(const at::Tensor& rows, double smallest) {
   const auto [factor, failed] = at::linalg_cholesky_ex(at::mm(rows, rows.t()));
-  // A failure leaves garbage on the diagonal; one read covers both.
+  // After a failure the diagonal holds garbage, so it is multiplied by 0; one read from the device
+  // then checks both the failure and the diagonal.
   if (!(factor.diagonal().min().mul(failed.eq(0)).item<double>() > smallest)) {
     return {};
   }

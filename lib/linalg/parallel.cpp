@@ -24,7 +24,7 @@ void for_each_matrix(
     std::for_each(order.begin(), order.end(), body);
     return;
   }
-  // LibTorch applies a part of this setting to all threads of the process.
+  // at::set_num_threads() sets a part of LibTorch's state for all threads of the process.
   struct NumThreads {
     int before = at::get_num_threads();
     ~NumThreads() {

@@ -1,5 +1,5 @@
-// Several matrices at once: the steps of a decomposition that do not scale with
-// threads take half of its time, so each thread takes whole matrices instead.
+// Processes several matrices at once. The steps of a decomposition that do not become faster with
+// more threads take half of its time, so each thread takes whole matrices instead.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace abtrain::linalg {
 
-// The indices of `costs`, the largest cost first; equal costs in their order.
+// Returns the indices of `costs`, the largest cost first; equal costs stay in their order.
 std::vector<std::size_t> most_expensive_first(const std::vector<double>& costs);
 
 // Calls body(i) for every i < costs.size(), most expensive first, on up to `threads` threads,

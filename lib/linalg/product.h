@@ -12,8 +12,8 @@
 
 namespace abtrain::linalg {
 
-// P (m x r) * Q (r x n) = U S V^T with U = P * left, V^T = right * Q; in a grid
-// (linalg/svd.h), each block by itself, with k x k in front of all sizes.
+// P (m x r) * Q (r x n) = U S V^T with U = P * left, V^T = right * Q. In a grid (linalg/svd.h),
+// each block is decomposed by itself, and all sizes have k x k in front.
 struct ProductSvd {
   at::Tensor singular_values;  // r, float64, descending
   at::Tensor left;             // r x r, float64
@@ -25,8 +25,8 @@ struct ProductSvd {
 // is not finite.
 ProductSvd product_svd(const at::Tensor& p, const at::Tensor& q, const std::string& layer);
 
-// Transforms that keep `kept` values (of each block), at most r, fp32: A = P * a (a is r x kept)
-// and B = b * Q (b is kept x r), with A = U sqrt(S), B = sqrt(S) V^T.
+// Returns fp32 transforms a (r x kept) and b (kept x r) that keep `kept` singular values (of each
+// block), at most r: A = P * a = U sqrt(S) and B = b * Q = sqrt(S) V^T.
 LowRankPair transforms_from(const ProductSvd& svd, std::int64_t kept);
 
 }  // namespace abtrain::linalg

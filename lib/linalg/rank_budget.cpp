@@ -8,11 +8,12 @@
 namespace abtrain::linalg {
 namespace {
 
-// One layer under the budget rule. A state is a rank in multiples, least ..
-// top, or top + 1 for dense: the cost grows and the error falls with the state.
+// One layer under the budget rule. Its states are the ranks from least_ to top_, counted in units
+// of multiple_, and top_ + 1, which stands for dense. A higher state costs more parameters and has
+// a smaller error.
 class Ladder {
  public:
-  // `share`: the share of the layer's parameters that the least rank may keep.
+  // The least rank keeps at most `share` of the layer's parameters, unless it is one unit.
   Ladder(const Spectrum& s, std::int64_t multiple, double share)
       : multiple_(std::lcm(multiple, s.grid)),
         grid_(s.grid),
@@ -51,8 +52,8 @@ class Ladder {
   double slope(std::int64_t from, std::int64_t to) const {
     return (error(from) - error(to)) / (cost(to) - cost(from));
   }
-  // The next state on the lower convex hull of (cost, error). Ranks are convex
-  // already; only the jump to dense may cut a corner, from hull_end_ on.
+  // The next state on the lower convex hull of (cost, error). Ranks alone are convex; the step to
+  // dense starts at hull_end_ and skips the ranks above it.
   std::int64_t next(std::int64_t state) const {
     return state < hull_end_ ? state + 1 : dense_state();
   }
@@ -93,9 +94,8 @@ class Budget {
     return left_;
   }
 
-  // The greedy climb, repeated with each layer made dense beforehand (a jump
-  // that the climb may miss when too little is left), then improvements by
-  // exchanges.
+  // Climbs greedily, also with each layer made dense beforehand (a jump that the climb may miss
+  // when too little of the budget is left), and improves the best result by exchanges.
   std::vector<RankChoice> solve() {
     const Budget start = *this;
     climb();
@@ -134,7 +134,8 @@ class Budget {
     return sum;
   }
 
-  // The classic greedy: along the hulls, the best gain per parameter first.
+  // Climbs along the hulls, the step with the best gain per parameter first, until no step fits the
+  // budget.
   void climb() {
     for (;;) {
       std::size_t best = ladders_.size();
@@ -196,7 +197,8 @@ class Budget {
     return best.gain > 0;
   }
 
-  // Lowers one layer so that another can rise: the pair with the best net gain.
+  // Lowers one layer so that another layer can rise, for the pair with the best net gain. Returns
+  // false if no pair gains.
   bool exchange() {
     // Only a clear win counts, so that rounding cannot make this loop forever.
     double best_gain = 1e-12;

@@ -24,10 +24,10 @@ struct RankRule {
   std::int64_t rank = 48;
   double ratio = 10;
   double floor = 0;
-  // All ranks are multiples of this; products with other ranks take up to twice the time. nullopt:
-  // chosen for the device (config/planned_sizes.h), else 1.
+  // All ranks are multiples of this; products with other ranks can take up to twice as long.
+  // nullopt counts as 1; config/planned_sizes.h replaces it by a multiple that suits the device.
   std::optional<std::int64_t> multiple = {};
-  // For `energy`, not a key: the rank of the layer's first cut, which is the minimum for all later
+  // Not a key. For `energy`: the rank of the layer's first cut, which is the minimum for all later
   // cuts. 0: not cut yet.
   std::int64_t least = 0;
   // Not a key: factor every layer, even if that saves nothing; used for adapters. Only for local
@@ -47,15 +47,14 @@ struct RankRuleKind {
   const char* name;  // in configurations
   const char* key;   // the parameter of RankRule that it reads
   RankNeeds needs;
-  // The rank of one layer; null where the rule needs all layers.
+  // The rank of one layer; null if the rule needs all layers.
   std::int64_t (*rank)(const RankRule& rule, const Spectrum& spectrum);
   const char* limit = nullptr;  // the key of a bound that it also reads
   bool rounds_down = false;     // to a multiple, since it promises a size; otherwise up
 };
 
-// All rules; rank_rule.cpp holds the table with their formulas. A new rule is
-// an enumerator, a row and a function there, and its parameter in RankRule and
-// fields_of().
+// All rules; rank_rule.cpp holds the table with their formulas. A new rule needs an enumerator, a
+// row and a function there, and its parameter in RankRule and fields_of().
 std::span<const RankRuleKind> rank_rules();
 const RankRuleKind& kind_of(const RankRule& rule);
 
@@ -72,30 +71,30 @@ inline bool is_global(const RankRule& rule) {
   return kind_of(rule).needs == RankNeeds::All;
 }
 
-// The rule for one layer that spends a budget evenly: every layer at the same
-// ratio, so that `factored` parameters in factored layers and `other` ones
-// become (factored + other) / rule.ratio.
+// Returns the rule that spends a budget evenly: every layer gets the same ratio, so that `factored`
+// parameters of factored layers and `other` parameters together become (factored + other) /
+// budget.ratio.
 RankRule even_rule(const RankRule& budget, double factored, double other);
 
-// An estimate of each layer's rank from m and n, before rounding; n if only its singular values
-// tell.
+// Estimates a layer's rank, before rounding, from m and n; returns n if the rule needs singular
+// values.
 std::int64_t expected_rank(const RankRule& rule, std::int64_t m, std::int64_t n);
 
-// The most blocks per side, up to `most`, that divide both the outputs and the inputs of a layer
-// and give each block a share of at least one of the expected rank; at least 1.
+// Returns the largest number of blocks per side, up to `most` and to the expected rank, that
+// divides both the outputs and the inputs of a layer; at least 1.
 std::int64_t largest_grid(
     std::int64_t most, std::int64_t outputs, std::int64_t inputs, std::int64_t expected_rank);
 
-// "12", or "4 x 3" in a grid of 4 blocks per side, of rank 3 each.
+// Returns "12", or "4 x 3" for a grid with 4 blocks per side, each of rank 3.
 std::string rank_text(std::int64_t rank, std::int64_t grid);
 
-// Chooses for one layer by a local rule.
+// Chooses the rank of one layer by a local rule (one that is not global).
 RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum);
 
-// Chooses for all layers. `other_parameters` counts the parameters that are
-// never factored; budget means (sum of m*n + other) / (stored parameters +
-// other) >= rule.ratio. Throws Error(Config) when even the least rank that
-// rule.multiple and rule.floor allow in each layer does not reach the ratio.
+// Chooses the ranks of all layers. `other_parameters` counts the parameters that are never
+// factored; the rule `budget` keeps (sum of m*n + other) / (stored parameters + other) >=
+// rule.ratio. Throws Error(Config) when even the least rank that rule.multiple and rule.floor allow
+// in each layer does not reach the ratio.
 std::vector<RankChoice> choose_ranks(
     const RankRule& rule, const std::vector<Spectrum>& spectra, std::int64_t other_parameters);
 

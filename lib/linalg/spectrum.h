@@ -11,7 +11,8 @@ namespace abtrain::linalg {
 // them (zeros allowed). Those that are not listed are zero.
 //
 // In a grid of k x k equal blocks, all blocks are cut alike. There are n / k values; the t-th is
-// the root of the sum of the squares of the blocks' t-th values. Rank r keeps r / k of them.
+// the root of the sum of the squares of the blocks' t-th values. Rank r keeps r / k values of each
+// block.
 struct Spectrum {
   std::string name;  // the layer's, for messages
   std::int64_t m = 0;
@@ -27,8 +28,8 @@ Spectrum flat_spectrum(std::string name, std::int64_t m, std::int64_t n, std::in
 // + n) < m * n. May be 0.
 std::int64_t largest_saving_rank(const Spectrum& spectrum);
 
-// The share of sum s_i^2 that is lost if the first i values are kept: result[i]
-// for i = 0 .. n / k.
+// Returns, for i = 0 .. n / k, the share of sum s_i^2 that is lost if only the first i values are
+// kept.
 std::vector<double> lost_energy(const Spectrum& spectrum);
 
 // Throws Error(Config) unless m >= n >= 1, and Error(Diverged) unless the

@@ -22,8 +22,8 @@ namespace {
 // Below this share of the largest, a singular value is rounding noise.
 constexpr double kResolved = 1e-7;
 
-// LAPACK leaves the sign of a vector open; we make its largest entry positive.
-// Returns (k x k x) 1 x i: what to multiply the columns by.
+// Returns the signs, (k x k x) 1 x i, by which columns are multiplied to make the largest entry of
+// each positive. LAPACK leaves the sign of a vector open.
 at::Tensor fixed_signs(const at::Tensor& vectors) {
   const auto where = vectors.abs().argmax(-2, /*keepdim=*/true);
   return vectors.gather(-2, where).sign();
@@ -90,7 +90,7 @@ LowRankPair Decomposition::factors_of(
   const auto root = values.sqrt().to(vectors.device()).mul(signs);
   const auto inverse = at::where(root.ne(0), root.reciprocal(), 0.0);
   const auto w = matrix.to(at::kFloat);
-  // One after the other, so that only one float64 copy of the vectors is there.
+  // A is computed before B, so that there is only one float64 copy of the vectors at a time.
   LowRankPair pair;
   pair.a = at::matmul(w, vectors.mul(inverse).to(at::kFloat));
   pair.b = vectors.mul(root).mT().to(at::kFloat).contiguous();
@@ -127,9 +127,8 @@ std::vector<int> balance(const std::vector<double>& costs, int workers) {
 double decomposition_cost(std::int64_t m, std::int64_t n, std::int64_t grid) {
   const auto rows = static_cast<double>(m);
   const auto columns = static_cast<double>(n);
-  // Half of a product, then the reduction: 4/3 n^3 flops, half of which run at
-  // memory speed and count about fourfold. A grid has k^2 blocks of 1 / k of
-  // each side.
+  // Half of a product (m n^2 flops), then the reduction (4/3 n^3 flops); half of the reduction's
+  // flops run at memory speed and count about fourfold. A grid has k^2 blocks with sides of 1 / k.
   return columns * columns * (rows + 3.3 * columns) / static_cast<double>(grid);
 }
 

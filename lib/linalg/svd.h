@@ -3,8 +3,8 @@
 //
 // Computes the float64 Gram matrix of the short side, its eigenvalues, the kept eigenvectors, then
 // the long factor by GEMM. Singular values are accurate to 1e-6 of the largest; values below 1e-7
-// of the largest are not resolved and count as zero. The same matrix gives the same bits on every
-// run with the same number of threads on the same CPU. docs/linalg.md lists all routes.
+// of the largest are not resolved and count as zero. For the same matrix, all runs with the same
+// number of threads on the same CPU give bit-identical results. docs/linalg.md lists all routes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,16 +18,15 @@
 
 namespace abtrain::linalg {
 
-// W ~= A * B with A = U sqrt(S) (m x r) and B = sqrt(S) V^T (r x n), fp32. In a
-// grid each block has factors of its own, of rank s = r / k: A k x k x m/k x s,
-// B k x k x s x n/k (linalg/grid.h).
+// W ~= A * B with A = U sqrt(S) (m x r) and B = sqrt(S) V^T (r x n), fp32. In a grid each block has
+// its own factors, of rank s = r / k: A k x k x m/k x s, B k x k x s x n/k (linalg/grid.h).
 struct LowRankPair {
   at::Tensor a;
   at::Tensor b;
 };
 
-// The values of a Spectrum: the singular values of a matrix (n), or of all
-// blocks of a grid (k x k x n/k), float64.
+// Returns the values of a Spectrum from the singular values, float64, of a matrix (n) or of all
+// blocks of a grid (k x k x n/k).
 std::vector<double> spectrum_of(const at::Tensor& singular_values);
 
 // A decomposition that computes only what is kept: all singular values, and as
@@ -39,25 +38,25 @@ class Decomposition {
   // Error(Diverged) naming `layer` when an entry is not finite.
   Decomposition(const at::Tensor& matrix, const std::string& layer);
 
-  // The n (in a grid n / k) singular values, as a Spectrum has them:
-  // descending, >= 0, and 0 if below 1e-7 of the largest (of a block).
+  // The n (in a grid n / k) singular values, as in a Spectrum: descending, >= 0, and 0 if below
+  // 1e-7 of the largest (in a grid, of the block's largest).
   const std::vector<double>& singular_values() const {
     return values_;
   }
-  // n x i: the first i right singular vectors of a matrix without a grid as
-  // columns, float64, on the matrix's device. The largest entry of each is
-  // positive.
+  // Returns n x i: the first i right singular vectors of a matrix without a grid as columns,
+  // float64, on the matrix's device. The largest entry of each is positive.
   at::Tensor right(std::int64_t i) const;
-  // The factors of the same matrix, on its device: A = W V_i / sqrt(S_i), B = sqrt(S_i) V_i^T. Each
-  // block keeps `kept` values, at least one. A singular value of zero gives a zero column in A and
-  // a zero row in B.
+  // Returns the factors of the same matrix, on its device: A = W V_i / sqrt(S_i), B = sqrt(S_i)
+  // V_i^T. Each block keeps `kept` values, at least one. A singular value of zero gives a zero
+  // column in A and a zero row in B.
   LowRankPair factors(const at::Tensor& matrix, std::int64_t kept) const;
 
  private:
   // On the CPU a matrix or a block of a grid; on a GPU a matrix or all blocks.
   struct Part {
     at::Tensor values;  // (k x k x) n singular values, float64 on the CPU
-    // One of these supplies the vectors.
+    // On the CPU, the vectors are computed from the first two of these; on a GPU, the third holds
+    // them.
     Tridiagonal tridiagonal;          // CPU
     std::vector<double> eigenvalues;  // of `tridiagonal`, descending
     at::Tensor vectors;               // GPU: all of them, columns in order

@@ -34,9 +34,8 @@ double norm_of(const Tridiagonal& t) {
   return norm;
 }
 
-// One QL sweep over rows first .. last, with Wilkinson's shift. Like the inner
-// loop of LAPACK's dsterf, but written so that a row waits for one division
-// only. The norm of T is about one.
+// One QL sweep over rows first .. last, with Wilkinson's shift. Like the inner loop of LAPACK's
+// dsterf, but written so that a row waits for one division only. T must have a norm of about one.
 void ql_sweep(
     std::vector<double>& d, std::vector<double>& e2, std::int64_t first, std::int64_t last) {
   const double root = std::sqrt(e2[first]);
@@ -85,8 +84,8 @@ class InverseIteration {
         exchanged_(t.n),
         smallest_(std::max(norm_of(t) * kEpsilon, 1e-300)) {}
 
-  // Writes n entries of norm one to x. Each index has its own start, so that
-  // equal eigenvalues give independent vectors.
+  // Writes the first solution to x, n entries of norm one. Each index has its own random start, so
+  // that equal eigenvalues give independent vectors.
   void start(double value, std::int64_t index, double* x) {
     factorize(value);
     Random random(0, RandomPurpose::Initialize, static_cast<std::uint32_t>(index));
@@ -96,7 +95,7 @@ class InverseIteration {
     back(x);
   }
 
-  // Solves once more, for the value of the last start().
+  // Solves once more with x as the right side, for the value of the last start().
   void refine(double* x) const {
     forward(x);
     back(x);
@@ -108,7 +107,7 @@ class InverseIteration {
   }
 
  private:
-  // Without branches: which of two rows is the pivot is unpredictable.
+  // Without branches, because it cannot be predicted which of two rows has the pivot.
   void factorize(double value) {
     double pivot = t_.diagonal[0] - value;
     double beside = t_.n > 1 ? t_.off[0] : 0;
@@ -149,7 +148,8 @@ class InverseIteration {
     for (auto i = t_.n; i-- > 0;) {
       double value = (x[i] - first_[i] * next - second_[i] * after) * inverse_[i];
       if (std::abs(value) > 1e150) {
-        // Many small pivots in a row: only the direction matters.
+        // After many small pivots, x is scaled down so that it does not overflow: only its
+        // direction matters.
         for (std::int64_t j = 0; j < t_.n; ++j) {
           x[j] *= 1e-150;
         }
@@ -184,10 +184,10 @@ class InverseIteration {
   double smallest_;
 };
 
-// Computes one vector after another, as LAPACK's dstein does. Between the solves, each is made
-// orthogonal to those of near eigenvalues: a vector that shrinks much in that projection would be
-// left with rounding errors. Equal eigenvalues are moved apart a little, or a solve would prefer
-// one direction of their space.
+// Computes one vector after another, as LAPACK's dstein does. Before each further solve, and at the
+// end, a vector is made orthogonal to the earlier vectors of near eigenvalues; once would not do,
+// as a vector that shrinks much by that is left with rounding errors. Equal eigenvalues are moved
+// apart a little, or a solve would prefer one direction of their space.
 void solve_in_clusters(
     InverseIteration& iteration, const std::vector<double>& values, at::Tensor& rows) {
   const double apart = 10 * iteration.smallest();
@@ -247,7 +247,8 @@ std::int64_t padded_size(std::int64_t n) {
 
 at::Tensor symmetric_buffer(std::int64_t n) {
   const auto size = padded_size(n);
-  // An odd number of cache lines from column to column.
+  // Columns are an odd number of cache lines apart, so that they do not fall on the same lines of
+  // the first-level cache.
   return at::zeros({size, size | kLine}, at::kDouble);
 }
 
@@ -314,7 +315,7 @@ at::Tensor eigenvectors(const Tridiagonal& t, const std::vector<double>& values,
     iteration.start(values[i], i, x);
     iteration.refine(x);
   }
-  // Cholesky is as accurate as Householder while every pivot is of order one (several small ones
+  // Cholesky is as accurate as Householder while every pivot is of order one (several small pivots
   // multiply the error: three rows with pivots near 0.1 lose four digits). The vectors of a cluster
   // are independent only by chance, so some of their pivots are small.
   auto basis = by_cholesky(rows, 0.5);

@@ -16,8 +16,7 @@
 
 namespace abtrain::linalg {
 
-// n padded so that every column starts on a cache line and columns do not fall
-// on the same lines of the first-level cache.
+// n, padded so that every column fills whole cache lines.
 std::int64_t padded_size(std::int64_t n);
 // A zero buffer for a symmetric n x n matrix: padded_size(n) columns stored one
 // after another, each size(1) doubles apart; entry (i, j) of the lower half is
@@ -40,9 +39,8 @@ Tridiagonal tridiagonalize(const at::Tensor& buffer, std::int64_t n, int width =
 // the largest.
 std::vector<double> eigenvalues(const Tridiagonal& t);
 
-// Step 3: n x k, orthonormal columns: the eigenvectors of the k largest
-// eigenvalues, in the order of `values` (from eigenvalues()). Within a cluster
-// of eigenvalues the basis is arbitrary.
+// Step 3: returns n x k orthonormal columns, the eigenvectors of the k largest eigenvalues, in the
+// order of `values` (from eigenvalues()). Within a cluster of eigenvalues the basis is arbitrary.
 at::Tensor eigenvectors(const Tridiagonal& t, const std::vector<double>& values, std::int64_t k);
 
 }  // namespace abtrain::linalg

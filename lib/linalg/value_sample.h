@@ -11,8 +11,8 @@ struct ValueSample {
   std::vector<double> value;        // s_index, descending
 };
 
-// Returns at most 64 of the known values: the first, the last, and more of the
-// large ones than of the small ones in between.
+// Returns at most 64 of the known values: the first, the last and, between them, more large than
+// small values.
 ValueSample sample_values(const std::vector<double>& singular_values);
 
 }  // namespace abtrain::linalg

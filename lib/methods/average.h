@@ -18,7 +18,7 @@ namespace abtrain::methods {
 // n * examples[index] / (sum of examples); it is exactly 1 if all have the same
 // number, and if `examples` is empty.
 double weight_of(const std::vector<std::int64_t>& examples, std::size_t index);
-// Multiplies by the weight in place; leaves the bits alone if it is 1.
+// Multiplies the tensor by the weight in place; does nothing if the weight is 1.
 void weigh(at::Tensor tensor, double weight);
 
 // Overwrites contiguous fp32 tensors with their mean over `group`, all of them
@@ -37,7 +37,7 @@ constexpr at::ScalarType moment_wire(at::ScalarType wire) {
 std::vector<at::Tensor> statistics_of(const nn::Model& model);
 // The elements of these tensors, one tensor after another, in a new flat tensor.
 at::Tensor flattened(const std::vector<at::Tensor>& tensors);
-// The reverse: overwrites the tensors.
+// The inverse of flattened(): overwrites the tensors.
 void unflatten(const at::Tensor& flat, const std::vector<at::Tensor>& tensors);
 
 // Averages the running statistics in place.

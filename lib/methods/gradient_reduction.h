@@ -26,10 +26,10 @@ class GradientReduction : public compress::GradientExchange {
   // whenever the block's tensors move. Forgets the residuals.
   void bind(optim::ParameterBlock& block, comm::Communicator& group);
   void release();
-  // Call after the last backward pass of step t: averages all gradients. If begin(t) was called
-  // before that pass, gradients are sent as soon as they are ready.
+  // Averages all gradients; call it after the last backward pass of step t. If begin(t) was called
+  // before that pass, gradients were already sent as they became ready.
   void reduce(std::int64_t t);
-  // Call archive() after bind(), and archive the block before both.
+  // Archive the block first, then call bind(), then archive().
 
  private:
   Observer& observer_;
@@ -38,10 +38,10 @@ class GradientReduction : public compress::GradientExchange {
 
 // The slots of a block's gradient buffer.
 std::vector<compress::Slot> slots_of(const optim::ParameterBlock& block);
-// What slots_of() returns for a block of all parameters of a dense model (dense_slots), or for a
-// block of factors (factor_slots): the factors `which`, all A first, of the weights with a rank
-// above 0, then everything that stays dense. `ranks`: one per weight of the model; 0: dense. Frozen
-// tensors have no slots.
+// Return the slots of a block that does not exist yet: of all parameters of a dense model
+// (dense_slots), or of factors (factor_slots): the factors `which`, all A first, of the weights
+// with a rank above 0, then everything that stays dense. `ranks`: one per weight of the model; 0:
+// dense. Frozen tensors have no slots.
 std::vector<compress::Slot> dense_slots(const nn::Model& model);
 std::vector<compress::Slot> factor_slots(
     const nn::Model& model, const std::vector<std::int64_t>& ranks,

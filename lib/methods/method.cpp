@@ -88,7 +88,7 @@ void Method::replan(std::int64_t t) {
   const RunLength& length = context_.length;
   const MethodOptions& given = context_.options;
   const auto steps = [&](const Duration& duration) { return duration.in_steps(length); };
-  // Takes the new value, or keeps the old one if that moment has passed.
+  // Sets `planned` to `fresh` steps, or keeps its length if `moment` has passed.
   const auto keep_from = [&](std::int64_t moment, Duration& planned, std::int64_t fresh) {
     planned = Duration::steps(static_cast<double>(moment <= t ? steps(planned) : fresh));
   };
@@ -104,7 +104,7 @@ void Method::replan(std::int64_t t) {
   const std::int64_t since = t + 1 - steps(planned_.warmup_steps);
   const std::int64_t full_rank = steps(given.full_rank_steps);
   const bool has_full_rank = given.full_rank_steps.value > 0;
-  // At least one step of each, and the first event lies ahead.
+  // Long enough for a step of each phase or fragment, and the first event lies ahead.
   const std::int64_t fresh = std::max(
       {given.fragments * since, steps(given.sync_every),
        has_full_rank ? 2 : given.fragments * (given.delay + 1)});
@@ -141,7 +141,7 @@ void Method::archive_plan(state::Archive& archive) {
 
 void Method::make_plan() {
   RunLength length = context_.length;
-  // Even if the run ends in its warm-up.
+  // A timeline has a step after the warm-up, even if the run ends in its warm-up.
   length.steps = std::max(length.steps, planned_.warmup_steps.in_steps(length) + 1);
   timeline_ = kind_of(planned_).timeline(planned_, length);
   replanned(length);

@@ -45,7 +45,7 @@ class Observer {
   virtual void decomposed(
       std::int64_t step, const std::vector<LayerRank>& layers, double seconds) = 0;
   virtual void synchronized(std::int64_t step, const std::string& mode, double seconds) = 0;
-  // A step whose averaged gradients were compared with their true mean.
+  // Called after a step whose averaged gradients were compared with their true mean.
   virtual void compressed(std::int64_t step, const compress::Evaluation& evaluation) = 0;
   // Seconds spent in decompositions, without communication.
   virtual void add_svd_seconds(double seconds) = 0;
@@ -75,7 +75,7 @@ struct Stage {
   comm::Communicator* gradient_group = nullptr;
   // Gradients are sent while the backward pass runs.
   bool sends_early = false;
-  // One replica can save for all, because no part of their states is private.
+  // One replica can save the state of all, because no part of it is private to a replica.
   bool one_state = true;
   // The learning rate of factors, as a multiple of the rate of all other parameters.
   double factor_lr_scale = 1;
@@ -103,18 +103,19 @@ class Method {
   // now; changes no state. Its traffic counts as metrics. The default makes `target` share the
   // dense weights and parameters, without gradients, and averages the running statistics.
   virtual void merge_into(nn::Model& target);
-  // Completes transfers in flight between workers, so that archive() can save; the run's results
-  // keep the same bits. Collective.
+  // Completes transfers in flight between workers, so that archive() can save the state. The run's
+  // results stay bit-identical. Collective.
   virtual void settle() {}
-  // Everything that a bit-exact resume needs. For loading, call it instead of
+  // Saves or loads everything that a bit-exact resume needs. For loading, call it instead of
   // start(), on a fresh method of the same worker.
   virtual void archive(state::Archive& archive) = 0;
   // Drops transfers in flight after a worker was lost. archive() can then save this worker's state
-  // for regroup(), wherever a collective failed: a method changes its state only once it has
-  // received all that the change needs.
+  // for regroup(), whichever collective failed: a method changes its state only once it has
+  // received everything that the change needs.
   virtual void abandon() {}
   // The last step count, up to t, at which this worker took over what others had learned; -1: none.
-  // Among workers that have done t steps or more, one with a smaller value lacks a synchronization.
+  // Among workers that have done t steps or more, a worker with a smaller value than another lacks
+  // a synchronization.
   std::int64_t agreed_after(std::int64_t t);
   // Called instead of start(), after t steps: builds one model and its moments from the workers'
   // states of a run with a different number of workers. `old` holds one state per replica group.
@@ -143,19 +144,19 @@ class Method {
   virtual compress::Costs costs() {
     return reduction_.costs();
   }
-  // How often the tensors of block() and of the model have been replaced: a
-  // captured step stays valid as long as this number does not change.
+  // The number of times that the tensors of block() and of the model have been replaced. A captured
+  // step stays valid as long as this number does not change.
   std::int64_t layout() const {
     return layout_;
   }
-  // Whether after_step(t) will replace those tensors, given the current phase.
+  // Whether after_step(t) will replace the tensors that layout() watches, given the current phase.
   bool moves_after(std::int64_t t);
   // Whether after_step(t) will do something, given the current phase.
   bool acts_after(std::int64_t t) {
     return ending_after(t).after != Event::None;
   }
-  // Call it after t steps, on all workers, when the length in the context has been estimated anew.
-  // Future events follow the new length; durations that have begun keep their steps.
+  // Plans the events after step t anew. Call it on all workers when the length in the context has
+  // been estimated anew. Durations that have begun keep their steps.
   void replan(std::int64_t t);
   // The smallest length of the run, in steps, that is still possible after t steps.
   virtual std::int64_t fewest_steps(std::int64_t t) const {
@@ -185,20 +186,21 @@ class Method {
   double world_weight() const {
     return weight_of(context_.batches, static_cast<std::size_t>(context_.world.rank()));
   }
-  // The stretch of the current phase that ends after t steps; without an event if none does.
+  // The stretch of the current phase that ends after t steps; if none ends, a stretch without an
+  // event.
   Stretch ending_after(std::int64_t t);
   // Makes a block of the whole dense model.
   void make_dense_block();
   // Loads each of these states, then sets the block to the mean of their blocks. `loaded` is called
   // after each load and may change the block's values.
   void load_mean(std::span<state::State> old, const std::function<void()>& loaded = {});
-  // Must be called wherever a block is built, before it is loaded.
+  // Must be called wherever a block is built, before values are loaded into it.
   void moved() {
     ++layout_;
   }
 
   const MethodContext context_;
-  // The context's options; in a run by the clock, shares of the run are given in steps.
+  // The context's options; in a run by the clock, shares of the run are converted to steps.
   MethodOptions planned_;
   Timeline timeline_;
   optim::ParameterBlock trained_;

@@ -22,7 +22,7 @@ struct MethodKind {
   TrafficPlan (*traffic)(
       const MethodSetup& setup, const RunLength& run, const ModelSizes& sizes, int rank,
       const StepTraffic& beside);
-  // The rows of that traffic in `plan`.
+  // The rows of `plan` that show this traffic.
   std::vector<TrafficRow> (*traffic_rows)(const Timeline& timeline);
 
   // Adds the keys that only this method has; null: there are none.
@@ -47,7 +47,7 @@ struct MethodKind {
   // check_run(): one sentence each, beginning with its key; null: there are
   // none.
   std::vector<std::string> (*notes)(const MethodSetup& setup, const RunLength& run) = nullptr;
-  // Its lines in `plan`; null: none.
+  // The method's lines in `plan`; null: none.
   std::string (*plan_text)(const MethodSetup& setup, const RunLength& run) = nullptr;
 };
 
@@ -62,7 +62,7 @@ extern const MethodKind kAb, kDdp, kLocalSgd, kDiloco;
 // Throws Error(Config) for an unknown name.
 const MethodKind& kind_of(const MethodOptions& options);
 
-// What worker `rank` will send.
+// Computes the bytes that worker `rank` will send.
 TrafficPlan plan_traffic(
     const MethodSetup& setup, const RunLength& run, const ModelSizes& sizes, int rank,
     const StepTraffic& beside = {});

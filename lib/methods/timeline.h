@@ -41,7 +41,7 @@ struct Stretch {
 };
 
 struct Timeline {
-  // The run ends in the last one, which is cut short but has at least one step.
+  // The run ends in the last stretch, which is cut short but has at least one step.
   std::vector<Stretch> stretches;
   std::int64_t fragments = 0;  // of the model; 0: no SynchronizeFragment
   std::int64_t delay = 0;      // steps, of SynchronizeFragment
@@ -49,13 +49,14 @@ struct Timeline {
   // has a fixed meaning.
   std::vector<std::int64_t> gradual = {};
   // Whether a longer run, with the same lengths in steps, passes through this run's final state:
-  // true if this run leaves out no event because it would come too late. An event right after the
-  // last step is the first thing that the longer run does.
+  // true unless this run leaves out an event that would come too late. If an event would come right
+  // after the last step, the longer run goes on with that event.
   bool goes_on = true;
 
-  // The stretch whose event happens once t steps are done; without an event if none does.
+  // The stretch whose event happens once t steps are done; if there is none, a stretch without an
+  // event.
   Stretch ending_after(std::int64_t t) const;
-  // The last event once t steps are done.
+  // The last event that has happened once t steps are done.
   struct Last {
     std::int64_t at = -1;  // steps done then; -1: nothing has happened yet
     Event event = Event::None;
@@ -74,11 +75,11 @@ struct Timeline {
   std::int64_t count(Event event, std::int64_t t) const;
 };
 
-// A run of `steps` steps: the stretches of `opening`, each `times` times in a row, then those of
-// `round` again and again. After the last step nothing happens but the end of the run. Events of
-// rounds also come at least `delay` steps before it, because their results are used `delay` steps
-// later. Apart from `times` in `opening`, only phase, gradients, steps, event and fragment of each
-// stretch matter.
+// Makes the timeline of a run of `steps` steps: the stretches of `opening`, each `times` times in a
+// row, then those of `round` again and again. After the last step nothing happens but the end of
+// the run. Events of rounds come at least `delay` steps before the last step, because their results
+// are used `delay` steps later. Apart from `times` in `opening`, only phase, gradients, steps,
+// event and fragment of each stretch matter.
 Timeline make_timeline(
     std::vector<Stretch> opening, std::vector<Stretch> round, std::int64_t steps,
     std::int64_t delay = 0);

@@ -14,7 +14,7 @@ namespace abtrain::methods {
 
 // The properties of a model that decide its traffic.
 struct ModelSizes {
-  std::vector<LayerShape> layers;  // that AB-training may factor, after a decomposition
+  std::vector<LayerShape> layers;  // that AB-training may factor, with their ranks
   // Slots of a block's gradients: in a dense phase, and in the AB phase for each role.
   std::vector<compress::Slot> dense, a, b;
   std::vector<int> weights;     // positions of the weights, ascending

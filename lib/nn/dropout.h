@@ -1,4 +1,4 @@
-// Dropout. Each worker draws masks from its own generator, so they differ between workers.
+// Dropout. Each worker draws masks from its own generator, so masks differ between workers.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ at::Tensor view_in(const Placed& placed, const at::Tensor& vector) {
       placed.tensor.sizes(), placed.tensor.strides(), vector.storage_offset() + placed.offset);
 }
 
-// The same in `count` rows, starting at row `first`.
+// The part of rows first .. first + count - 1 that belongs to the parameter.
 at::Tensor view_in(
     const Placed& placed, const at::Tensor& rows, std::int64_t first, std::int64_t count) {
   std::vector<std::int64_t> sizes = placed.tensor.sizes().vec();
@@ -47,15 +47,15 @@ at::Tensor view_in(
 }
 
 // One linear map of a tape, and its contribution to the inner products and sums of per-example
-// gradients. The methods have the names of UnitGradients' methods.
+// gradients. Its public methods compute the map's share of UnitGradients' methods of the same
+// names.
 //
 // At each of an example's T positions, outputs = W inputs + b, with W: O x K. A convolution's K
 // inputs are its channels times the kernel's pixels, and its positions are the output's pixels.
 // Tokens are positions, too.
 class ExampleMap {
  public:
-  // Works in pieces of at most `scratch` bytes. Subtracts the size of what it keeps from `budget`,
-  // in bytes.
+  // Works in pieces of at most `scratch` bytes. Subtracts the bytes that it keeps from `budget`.
   ExampleMap(
       const LinearMap& map, std::optional<Placed> weight, std::optional<Placed> bias,
       std::int64_t scratch, std::int64_t& budget)
@@ -172,9 +172,9 @@ class ExampleMap {
   }
 
  private:
-  // How to multiply the weight's gradients with each other. Positions: by the inner products of the
-  // inputs and of the output gradients over all positions. Kept: from gradients that are built and
-  // kept. Channels: from gradients that are built a few channels at a time.
+  // How to multiply the weight's gradients with each other. Positions: from the inner products of
+  // inputs and of output gradients, for all pairs of positions. Kept: from gradients that are built
+  // and kept. Channels: from gradients that are built a few channels at a time.
   enum class Way { Positions, Kept, Channels };
 
   std::int64_t examples() const {
@@ -196,13 +196,13 @@ class ExampleMap {
   std::int64_t bytes_to_keep() const {
     return examples() * outputs() * input_width() * gradient_.element_size();
   }
-  // How many pieces of `numbers` numbers each fit into the scratch memory; at least one.
+  // The number of pieces of `numbers` numbers that fit into the scratch memory, at least one.
   std::int64_t pieces(std::int64_t numbers) const {
     return std::max<std::int64_t>(1, scratch_ / (numbers * gradient_.element_size()));
   }
 
-  // Compares how many multiplications each way takes, divided by B. Kept gradients save the two
-  // passes of outputs_of and add_to_weight.
+  // Compares the numbers of multiplications that the ways take, divided by B. Kept gradients save
+  // the two passes of outputs_of and add_to_weight.
   Way choose(std::int64_t budget) const {
     const auto b = static_cast<double>(examples());
     const auto t = static_cast<double>(positions());
@@ -224,7 +224,7 @@ class ExampleMap {
     if (!is_conv_) {
       return input;
     }
-    at::Tensor x = input.contiguous();  // makes runs long even for few channels
+    at::Tensor x = input.contiguous();  // NCHW: long contiguous runs even for few channels
     if (padding_ > 0) {
       x = at::constant_pad_nd(x, {padding_, padding_, padding_, padding_});
     }
@@ -313,8 +313,8 @@ class ExampleMap {
   at::Tensor input_;     // B x T x K; for a convolution B x I x H x W
   at::Tensor gradient_;  // of the outputs, B x T x O
   bool is_conv_ = false;
-  // The map convolves images whose pixels are all equal. Its weight is then O x I, the sum over the
-  // kernel's pixels, which all have equal gradients.
+  // The map convolves images whose pixels are all equal. It then multiplies by the kernel's sum
+  // over its pixels, O x I, and all these pixels have equal gradients.
   bool has_equal_pixels_ = false;
   std::int64_t stride_, padding_;
   std::vector<std::int64_t> output_sides_;  // for a convolution

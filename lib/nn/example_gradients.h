@@ -43,19 +43,19 @@ class UnitGradients {
   virtual void differences(const at::Tensor& rows) const = 0;
 };
 
-// Call after the backward pass. `trained`: the parameters that count. Keeps up to `scratch` bytes
-// of built gradients and works in pieces of at most that many bytes (but at least one pair of
-// examples or one channel). Throws std::logic_error unless each parameter is on the tape exactly
-// once.
+// Call after the backward pass. `trained`: the parameters that the gradients are taken for. Keeps
+// up to `scratch` bytes of built gradients and works in pieces of at most that many bytes (but at
+// least one pair of examples or one channel). Throws std::logic_error unless each parameter is on
+// the tape exactly once.
 inline constexpr std::int64_t kExampleScratch = std::int64_t{64} << 20;
 std::unique_ptr<UnitGradients> example_gradients(
     const Tape& tape, const std::vector<Placed>& trained, std::int64_t scratch = kExampleScratch);
 
 // True if all parameters of the model are weights and biases of Linear and ungrouped convolution
-// layers. Otherwise each example's gradient needs a pass of its own.
+// layers. Otherwise each example's gradient takes a separate pass.
 bool has_example_gradients(const Model& model);
 
-// True if the model has batch norm; then an example has no gradient of its own.
+// True if the model has batch norm: then no single example's gradient exists.
 bool mixes_examples(const Model& model);
 
 }  // namespace abtrain::nn

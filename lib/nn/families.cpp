@@ -27,8 +27,9 @@ struct Stage {
   ConvOptions conv = {};
 };
 
-// For each stage, a convolution conv1, conv2, ..., a ReLU and a pooling layer that halves the
-// image. Then linear layers fc1, fc2, ... with ReLUs in between; the last one is the classifier.
+// Builds, for each stage, a convolution conv1, conv2, ..., a ReLU and a pooling layer that halves
+// the image. Then linear layers fc1, fc2, ... with ReLUs in between; the last one is the
+// classifier.
 Architecture stack_of(
     const std::vector<Stage>& stages, const std::vector<std::int64_t>& hidden,
     const ModelOptions& options, const data::ExampleShape& shape) {

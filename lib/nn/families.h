@@ -20,7 +20,7 @@ namespace abtrain::nn {
 // A tensor's name in torchvision.
 struct TorchvisionName {
   std::string name;
-  bool flat = false;  // its weight there is a matrix, O x (I*kh*kw)
+  bool flat = false;  // torchvision stores a matrix, O x (I*kh*kw)
 };
 
 // A tensor that files may hold as one of several equal parts of a larger tensor, which lie one
@@ -79,7 +79,7 @@ struct Architecture {
   // The initial values of a tensor, in the layout of FileForm's file. Null: initial values are
   // drawn.
   std::function<at::Tensor(const std::string& name)> initial = nullptr;
-  // Bytes of the largest result of an operator, for a batch of this many examples. Null: unknown.
+  // Bytes of the largest result of any operator, for a batch of this many examples. Null: unknown.
   // May be called as long as `layers` exists.
   std::function<double(std::int64_t examples)> largest_result = nullptr;
   std::vector<FreeWidth> widths = {};  // in the order of model.widths
@@ -99,13 +99,13 @@ std::int64_t scaled(std::int64_t count, const ModelOptions& options, std::int64_
 class Widths {
  public:
   explicit Widths(const ModelOptions& options) : options_(options) {}
-  // The next number in `model.widths`, or `own.count` if the key is auto. Throws Error(Config)
-  // unless it is a multiple of `own.divisor`.
+  // Returns the next number in `model.widths`, scaled by `model.width`, or `own.count` if the key
+  // is auto. Throws Error(Config) unless it is a multiple of `own.divisor`.
   std::int64_t next(FreeWidth own);
   std::int64_t last() const {
     return widths_.back().count;
   }
-  // All widths. Throws Error(Config) if `model.widths` has another number of items.
+  // All widths. Throws Error(Config) if `model.widths` has a different number of items.
   std::vector<FreeWidth> all() const;
 
  private:
@@ -113,8 +113,8 @@ class Widths {
   std::vector<FreeWidth> widths_;
 };
 
-// Sets the model's free widths to these counts and `model.width` to 1. Returns overrides that do
-// the same: "model.widths=[6, 16, 120, 84]".
+// Sets the model's free widths to these counts and `model.width` to 1. Returns overrides with the
+// same effect: "model.widths=[6, 16, 120, 84]".
 std::vector<std::string> set_widths(ModelOptions& options, const std::vector<std::int64_t>& counts);
 
 // True for images up to 64 pixels high; `auto` then chooses a small stem or patch.
@@ -141,7 +141,7 @@ Architecture vgg(const ModelOptions& options, const data::ExampleShape& shape, c
 Architecture vgg_small(
     const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
 // resnet18, resnet34 and resnet50 (He et al. 2015). Sizes: the number of blocks in each of the four
-// stages, then 1 for blocks of 1x1, 3x3 and 1x1 convolutions, of which the last has four times the
+// stages, then 1 for blocks of 1x1, 3x3 and 1x1 convolutions, the last with four times the
 // channels. As in torchvision and timm, the 3x3 convolution has the stride.
 Architecture resnet(
     const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);

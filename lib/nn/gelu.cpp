@@ -21,7 +21,7 @@ ABT_INLINE void gelu_of(
   for (std::int64_t i = 0; i < count; ++i) {
     const float square = x[i] * x[i];
     const float t = -kTwo * x[i] * __builtin_fmaf(0.044715f, square, 1.0f);
-    // s is 1 / (1 + exp(t)); beyond 87 it is 0 or 1 to within fp32.
+    // s is 1 / (1 + exp(t)); for |t| > 87 it is 0 or 1 up to fp32's precision.
     const float bounded = t > 87.0f ? 87.0f : t < -87.0f ? -87.0f : t;
     const float s = 1.0f / (1.0f + ops::exponential(bounded));
     y[i] = x[i] * s;
@@ -32,7 +32,7 @@ ABT_INLINE void gelu_of(
   }
 }
 
-// slope: undefined, or as large as x.
+// slope: undefined, or of x's size.
 void gelu_of(const at::Tensor& x, const at::Tensor& y, const at::Tensor& slope) {
   constexpr std::int64_t kGrain = 16384;
   const float* from = x.const_data_ptr<float>();

@@ -40,9 +40,9 @@ void product(const at::Tensor& a, const at::Tensor& b, at::Tensor c, float beta)
   }
 }
 
-// Some of MKL's products are slow for thinner factors than this. A matrix times a thin one takes
-// half the time if the thin one is transposed in memory; a thin gradient takes a quarter if its
-// transpose is formed.
+// True for factors so thin that some of MKL's products are slow. A product with a thin right factor
+// takes half the time if that factor is transposed in memory; a thin gradient takes a quarter of
+// the time if its transpose is computed.
 bool is_thin(const at::Tensor& matrix) {
   constexpr std::int64_t kThin = 16;
   return matrix.size(1) < kThin && matrix.scalar_type() == at::kFloat && matrix.is_cpu();
@@ -101,8 +101,8 @@ void add_products(
   }
 }
 
-// Rows of features x times each group's weight (its transpose if `turned`), plus the bias if there
-// is one. On the CPU the result is fp32 if the factors are bf16.
+// Returns rows of features x times each group's weight (its transpose if `turned`), plus the bias
+// if there is one. On the CPU the result is fp32 if x and w are bf16.
 at::Tensor products(
     const at::Tensor& x, const at::Tensor& w, bool turned, std::int64_t groups,
     const at::Tensor& bias = {}) {
@@ -160,7 +160,7 @@ at::Tensor bias_gradient(const at::Tensor& bias, const at::Tensor& gradient, con
   if (!dy.is_cuda() || dy.scalar_type() != at::kBFloat16) {
     return gradient.reshape({-1, dy.size(1)}).sum(0);
   }
-  // LibTorch's sum over the rows takes five times as long as reading them.
+  // A product with ones: LibTorch's sum over the rows takes five times as long as reading them.
   const at::Tensor ones = at::ones({1, dy.size(0)}, dy.options());
   return gradient_of(
       bias, [&](const at::Tensor& place) { ops::bf16_product(ones, dy, place.unsqueeze(0), 1); });
@@ -219,7 +219,7 @@ void exchange(const From* from, To* to, std::int64_t rows, std::int64_t groups, 
       });
 }
 
-// Rows of features in the other order, converted to `type`.
+// Rows of features in the order of exchange_groups(), converted to `type`.
 at::Tensor exchanged(const at::Tensor& rows, std::int64_t groups, at::ScalarType type) {
   const std::int64_t size = rows.size(1) / groups / groups;
   if (rows.is_cuda()) {
@@ -348,8 +348,8 @@ class FactoredLinear : public torch::autograd::Function<FactoredLinear> {
   }
 
  private:
-  // The data passed from one factor to the other, in either direction: scaled, and in the other
-  // factor's order and type.
+  // Converts the features that one factor passes to the other, in either direction: scales them and
+  // brings them into the other factor's order and type.
   static at::Tensor between(
       const at::Tensor& rows, double scale, std::int64_t grid, at::ScalarType type) {
     const at::Tensor scaled = scale == 1 ? rows : rows * scale;

@@ -18,7 +18,7 @@ struct LayerInit {
   Init bias;  // Kept: zeros
 };
 
-// PyTorch's own default for both layers: U(-b, b), b = 1 / sqrt(fan_in).
+// PyTorch's own default for Linear and conv layers: U(-b, b), b = 1 / sqrt(fan_in).
 inline LayerInit uniform_by_fan_in(std::int64_t fan_in) {
   const double bound = 1.0 / std::sqrt(static_cast<double>(fan_in));
   return {{Init::Kind::Uniform, bound}, {Init::Kind::Uniform, bound}};

@@ -9,7 +9,7 @@
 namespace abtrain::nn {
 
 void NamedTensors::weight(const std::string& name, Weight& weight, const Init& init) {
-  // A module may have several weights: "attn.in_proj_weight".
+  // A module may have several weights, such as "attn.in_proj_weight": each counts as a layer.
   const std::string layer = name.ends_with(".weight") ? layer_of(name) : name;
   weights.push_back({name, layer, &weight, init, count()});
 }

@@ -68,7 +68,7 @@ std::string layer_of(const std::string& tensor);
 // The dtype to which the operands of linear maps and convolutions are rounded: kBFloat16, or kFloat
 // for no rounding. Parameters, sums, norms and losses stay in fp32. On the CPU, operands are
 // rounded only in products of at least `least` multiplications; nullopt: only in products that are
-// faster in bf16, including casts.
+// faster in bf16 even with the casts.
 struct Precision {
   at::ScalarType type = at::kFloat;
   std::optional<std::int64_t> least = {};

@@ -78,8 +78,8 @@ at::Tensor convolve(
     const std::int64_t height = input.size(2);
     const std::int64_t width = input.size(3);
     if (height == 1 && width == 1) {
-      // All pixels of the enlarged image are equal, so the kernel's sum gives
-      // the same result, with 1/49 of the work for a kernel of 7 x 7.
+      // All pixels of the enlarged image are equal, so the kernel's sum over its pixels gives the
+      // same result, with 1/49 of the work for a kernel of 7 x 7.
       const at::Tensor pixels = x.flatten(1);
       const at::Tensor sum = weight.sum({2, 3});
       const at::Tensor output = pass.plain ? plain_linear(pixels, sum, bias, window.groups)
@@ -100,8 +100,8 @@ at::Tensor convolve(
   std::array<std::int64_t, 2> stride = window.stride;
   if (kernel_height == 1 && kernel_width == 1 && window.padding == std::array<std::int64_t, 2>{} &&
       (stride[0] > 1 || stride[1] > 1)) {
-    // Only these pixels are read anyway. Without AVX-512, LibTorch 2.11's oneDNN writes out of
-    // bounds in the weight gradient of a strided 1x1 convolution (channels-last, few channels).
+    // A strided 1x1 convolution reads only these pixels. Without AVX-512, LibTorch 2.11's oneDNN
+    // writes out of bounds in its weight gradient (channels-last, few channels).
     x = x.slice(2, 0, std::nullopt, stride[0])
             .slice(3, 0, std::nullopt, stride[1])
             .contiguous(x.suggest_memory_format());
@@ -144,7 +144,7 @@ at::Tensor convolve_factors(
     inner = exchange_groups(inner, grid);
   }
   if (tape == nullptr && type == at::kBFloat16 && inner.is_cpu()) {
-    // A convolution passes on bf16, but on the CPU linear() would return fp32.
+    // The result must be bf16, as a convolution's, but on the CPU linear() would return fp32.
     const at::Tensor outer = cast(weight.outer, type);
     if (grid > 1) {
       return at::conv2d(

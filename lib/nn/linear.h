@@ -27,12 +27,12 @@ struct Window {
   std::array<std::int64_t, 2> padding = {0, 0};
   std::array<std::int64_t, 2> dilation = {1, 1};
   std::int64_t groups = 1;
-  // Adaptive average pooling enlarges an input that is smaller than the kernel to the kernel's
-  // size, as in the head of timm's VGG.
+  // If set, adaptive average pooling enlarges an input that is smaller than the kernel to the
+  // kernel's size, as in the head of timm's VGG.
   bool grows_input = false;
 };
-// The same for a weight O x I x kh x kw and an input B x I x H x W; returns B x O x H' x W'. With a
-// tape, the window must be equal in both dimensions.
+// Applies a convolution's weight, O x I x kh x kw, to an input of B x I x H x W; returns
+// B x O x H' x W'. With a tape, the window must be equal in both dimensions.
 at::Tensor apply_conv(
     const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Window& window,
     const Pass& pass);

@@ -67,8 +67,8 @@ void drop_smallest(std::vector<NamedWeight>& weights, double share) {
 
 }  // namespace
 
-// Each number takes one random word. So a thread can begin at any block of four, and the values do
-// not depend on the number of threads.
+// Each number takes one random word. So a thread can begin at any block of four words, and the
+// values do not depend on the number of threads.
 void draw(const at::Tensor& tensor, const Init& init, const Random& random) {
   if (init.kind == Init::Kind::Kept) {
     return;
@@ -258,7 +258,7 @@ at::Tensor SharedTensors::get(
   at::Tensor& tensor = tensors_[name + " on " + device.str()];
   if (!tensor.defined()) {
     tensor = make();
-    device::synchronize(device);  // others compute on their own streams
+    device::synchronize(device);  // other threads compute on their own streams
   }
   return tensor;
 }
@@ -266,7 +266,7 @@ at::Tensor SharedTensors::get(
 void Model::collect_statistics(const at::Tensor& inputs, std::int64_t k) {
   const at::NoGradGuard no_grad;
   if (k == 0) {
-    // A value that is not finite would remain even with a share of 0.
+    // An old value that is not finite would remain even with its share of 0.
     for (const NamedBuffer& b : buffers()) {
       b.tensor->zero_();
     }

@@ -23,7 +23,7 @@ namespace abtrain::nn {
 // Tensors that all models of a process share, so that frozen tensors are in memory once.
 class SharedTensors {
  public:
-  // The tensor of this name on this device, made by the first caller.
+  // Returns the tensor of this name on this device; the first call makes it.
   at::Tensor get(
       const std::string& name, const at::Device& device, const std::function<at::Tensor()>& make);
 
@@ -52,8 +52,8 @@ class Model {
   }
   // Recomputes the running statistics from the batches k = 0, 1, ..., one batch per call. Batch
   // norms normalize by the batch; everything else is as in an evaluation. Afterwards the
-  // statistics, written in place, are the means over batches 0 .. k of the batch's mean and of its
-  // unbiased variance. Records no gradients.
+  // statistics, written in place, are the averages of the means and of the unbiased variances of
+  // batches 0 .. k. Records no gradients.
   void collect_statistics(const at::Tensor& inputs, std::int64_t k);
   const Precision& precision() const {
     return precision_;
@@ -70,7 +70,7 @@ class Model {
     return tensors_.weights;
   }
   const std::vector<NamedParameter>& parameters() const {
-    return tensors_.parameters;  // dense ones: biases, norms, embeddings
+    return tensors_.parameters;  // dense: biases, norms, embeddings
   }
   const std::vector<NamedBuffer>& buffers() const {
     return tensors_.buffers;
@@ -79,7 +79,7 @@ class Model {
   const std::vector<std::string>& keep_dense() const {
     return architecture_.keep_dense;
   }
-  // Parameter count of the dense model, and how many of those are frozen.
+  // Parameter count of the dense model, and the count of frozen parameters among them.
   std::int64_t dense_parameters() const;
   std::int64_t frozen_parameters() const;
   // Parameter count of the model as stored: factors of factored weights, and no frozen parameters
@@ -87,11 +87,11 @@ class Model {
   std::int64_t stored_parameters() const;
 
   // Freezes the weights and parameters that match these names or globs, of tensors or of their
-  // layers. If several match a tensor, the last one decides; with a leading `!`, it makes the
-  // tensor trained. Throws Error(Config) for a pattern that matches nothing.
+  // layers. If several patterns match a tensor, the last one decides; a pattern with a leading `!`
+  // makes its matches trained. Throws Error(Config) for a pattern that matches nothing.
   void freeze(const std::vector<std::string>& patterns);
-  // The hash of the model's initial state if it is not stored with the model because parts of it
-  // are frozen; else empty.
+  // If model files leave out the frozen parts of the initial state, the hash of that state; else
+  // empty.
   const std::string& base() const {
     return base_;
   }
@@ -124,10 +124,10 @@ class Model {
   }
 
   // Fills every weight with numbers drawn from (seed, the weight's place in the model). init:
-  //   kaiming     as its layer says (nn/init.h): torchvision's for resnet, timm's
+  //   kaiming     as the layer says (nn/init.h): as torchvision for resnet, as timm
   //               for vgg and vit
-  //   orthogonal  the same, then every weight matrix is replaced by the factor U V^T
-  //               of its SVD (linalg/orthogonal.h)
+  //   orthogonal  every weight matrix is drawn from N(0, 1) and replaced by the factor
+  //               U V^T of its SVD (linalg/orthogonal.h); all else as for kaiming
   //   zeros       everything that would be drawn is zero
   // An exported model starts with the values in its file; orthogonal and zeros replace its weights.
   void initialize(InitName init, std::uint64_t seed);
@@ -172,12 +172,13 @@ std::unique_ptr<Model> make_model(const ModelOptions& options, const data::Examp
 // The weights' positions among all parameters, ascending.
 std::vector<int> weight_positions(const Model& model);
 
-// The weights to factor, in order. Candidates match a name or glob of `only` (empty: all) and are
-// neither fixed nor, unless `frozen` is set, frozen. Weights that match a name or glob of
-// `keep_dense` stay dense ("default" stands for the model's own list). Of the others, so do the
-// smallest ones that together have at most the share `dense_share` of their parameters (of equal
-// ones, the first). Throws Error(Config) for a pattern that matches no layer, and for a share that
-// takes every layer.
+// Returns the weights to factor, in the model's order. Candidates match a name or glob of `only`
+// (empty: all) and are neither fixed nor, unless `frozen` is set, frozen. Weights that match a name
+// or glob of `keep_dense` stay dense ("default" stands for the model's own list). So do the
+// smallest of the remaining candidates, as long as they together have at most the share
+// `dense_share` of all remaining candidates' parameters (among equally large weights, the first in
+// the model). Throws Error(Config) for a pattern that matches no layer, and for a share that takes
+// every layer.
 std::vector<NamedWeight> factorable_weights(
     const Model& model, const std::vector<std::string>& keep_dense, double dense_share = 0,
     const std::vector<std::string>& only = {}, bool frozen = false);

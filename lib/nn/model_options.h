@@ -20,7 +20,7 @@ enum class StemName { Auto, ImageNet, Cifar };
 enum class InitName { Kaiming, Orthogonal, Zeros };
 enum class Positions { Learned, Rotary };
 enum class Activation { Gelu, SwiGlu };
-// Which library's tensor names a file uses.
+// The library that names the tensors of a file.
 enum class TensorNames { Timm, Torchvision };
 
 struct ModelOptions {

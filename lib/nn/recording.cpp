@@ -32,7 +32,7 @@ class Numbering {
   }
   void set(const at::Tensor& tensor, std::int64_t number) {
     numbers_[tensor.unsafeGetTensorImpl()] = number;
-    kept_.push_back(tensor);  // so that no other tensor gets its address
+    kept_.push_back(tensor);  // so that no later tensor gets its address
   }
 
  private:
@@ -164,7 +164,8 @@ class Recorder {
     }
     if (value.isTensor()) {
       const at::Tensor& tensor = value.toTensor();
-      // A plain number, which does not influence the type of a result.
+      // A wrapped number, which does not influence the type of a result, is recorded as a plain
+      // one.
       return tensor.unsafeGetTensorImpl()->is_wrapped_number()
                  ? argument(c10::IValue(tensor.item()), type)
                  : ordered_json{{"tensor", number(tensor)}};

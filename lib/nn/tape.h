@@ -1,7 +1,6 @@
 // A record of the Linear and convolution layers in one forward and backward pass, from which
 // nn/example_gradients.h computes the per-example gradients. With a tape, each trained weight
 // belongs to one linear map: factors are applied one after another, never multiplied out.
-// applied one after the other, never multiplied out.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,7 +27,8 @@ struct LinearMap {
   std::int64_t stride = 1;  // for a convolution
   std::int64_t padding = 0;
   // This many maps side by side. Each maps its slice of the inputs (I features or channels) to its
-  // slice of the outputs by its slice of the weight's rows; the weight's I is that of one slice.
+  // slice of the outputs by its slice of the weight's rows; the weight's I is the number of one
+  // slice's inputs.
   std::int64_t groups = 1;
 };
 
@@ -36,16 +36,17 @@ struct Tape {
   std::vector<LinearMap> maps;  // of one pass; clear them before the next
 
   // Takes the weight, bias, input, stride and padding from `map`. `output` must be the map's direct
-  // result, not a view: if a view is then written in place, its hook is never called.
+  // result, not a view: the hook of a view that is later written in place is never called.
   void record(LinearMap map, const at::Tensor& output);
 };
 
-// grouped_linear() in this type, recorded if there is a tape. The bias may be undefined.
+// Applies grouped_linear() in this type and, if there is a tape, records it. The bias may be
+// undefined.
 at::Tensor linear(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type,
     Tape* tape, std::int64_t groups = 1);
 
-// Converts the tensor to this type; an undefined one stays undefined.
+// Converts the tensor to this type; an undefined tensor stays undefined.
 at::Tensor cast(const at::Tensor& tensor, at::ScalarType type);
 
 }  // namespace abtrain::nn

@@ -27,7 +27,7 @@ class Attention : public Sequential {
 
   std::int64_t heads_;
   bool causal_, rotary_;
-  at::Tensor cos_, sin_;  // for those angles, tokens x d/2, as in the last call
+  at::Tensor cos_, sin_;  // of the last call's angles, tokens x d/2
 };
 
 // A linear layer whose initial weights have this standard deviation.

@@ -22,7 +22,7 @@ at::Tensor as_rows(const at::Tensor& stored) {
   return stored.dim() == 4 ? stored.flatten(1) : stored;
 }
 
-// The inverse: rows as a weight of these sizes, stored channels-last.
+// The inverse of as_rows(): rows as a weight of these sizes, stored channels-last.
 at::Tensor from_rows(const at::Tensor& rows, const std::vector<std::int64_t>& sizes) {
   return sizes.size() == 4 ? rows.reshape(sizes).contiguous(at::MemoryFormat::ChannelsLast)
                            : rows.contiguous();

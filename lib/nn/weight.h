@@ -18,7 +18,7 @@
 //
 // An adapter (LoRA, arXiv 2106.09685; PiSSA, 2404.02948) leaves the weight that it adapts
 // unchanged: the weight is `rest` + scale * outer * inner, and only the factors are trained. Its A
-// is always `inner` and its B `outer`, whichever is larger: W^T - rest^T = A * B.
+// is always `inner` and its B always `outer`, even if B is larger: W^T - rest^T = scale * A * B.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -84,8 +84,8 @@ class Weight {
   void set_frozen(bool frozen) {
     frozen_ = frozen;
   }
-  // Copies everything except the numbers from another weight of the same sizes: whether it adapts,
-  // its grid, `rest`, `scale` and `start`.
+  // Takes over the form of another weight of the same sizes: whether it adapts, its grid, `rest`,
+  // `scale` and `start`.
   void adopt_form(const Weight& other);
 
   // k: the number of blocks per side of the factors' grid; 1 if not set. It divides the inputs I
@@ -113,24 +113,26 @@ class Weight {
     return rank * (which == Factor::A ? m() : n());
   }
 
-  // m x n, or k x k x m/k x n/k in a grid; a view of the dense weight if strides allow it.
+  // The dense weight as a matrix: m x n, or k x k x m/k x n/k in a grid; a view if strides allow
+  // it.
   at::Tensor matrix() const {
     return to_matrix(dense);
   }
   // Converts such a matrix to a dense weight, laid out like `dense`.
   at::Tensor from_matrix(const at::Tensor& matrix) const;
-  // Replaces the weight's contents by factors, and its grid by theirs, or by a dense weight
-  // (undefined: nothing).
+  // Replace the weight's contents: by factors, whose grid becomes the weight's, or by a dense
+  // weight (undefined: by nothing).
   void set_factors(const linalg::LowRankPair& pair);
   void set_dense(at::Tensor weight);
-  // The same, with factors or a dense weight (rank 0) that have no values yet.
+  // Replaces the weight's contents by factors of this rank or, for rank 0, a dense weight, with
+  // uninitialized values.
   void set_empty(std::int64_t rank, const at::TensorOptions& options);
   // The factors, as views if strides allow it.
   linalg::LowRankPair pair() const;
   // The dense or merged weight, O x I (x kh x kw); a new tensor if factored.
   at::Tensor merged() const;
-  // The product by which an adapter changes its initial weight: scale * A * B minus the product of
-  // `start`, as one pair, of twice the rank if there is a `start`.
+  // A pair with the product by which an adapter changes its initial weight: scale * A * B minus the
+  // product of `start`. If there is a `start`, the pair has twice the rank.
   linalg::LowRankPair change() const;
   // True if forming A B and making one dense pass takes fewer flops than applying the factors one
   // after another, for a pass over `positions` (rows of a linear layer, output pixels of a
@@ -140,7 +142,7 @@ class Weight {
 
   // Shape of a factor as it is stored, at the given rank.
   std::vector<std::int64_t> stored_sizes(Factor which, std::int64_t rank) const;
-  // The matrix of any tensor that is laid out like `dense`, as matrix() gives it for `dense`.
+  // matrix() for any tensor that is laid out like `dense`.
   at::Tensor to_matrix(const at::Tensor& weight) const;
   // Convert a factor from the form of a LowRankPair to its stored form, and back (a view if strides
   // allow it).
@@ -154,8 +156,8 @@ class Weight {
   // and `scale` 1.
   at::Tensor rest;
   double scale = 1;
-  // Factors whose product must be added to `rest` to get the adapted weight; undefined: no
-  // difference.
+  // Factors whose product, added to `rest`, gives the initial weight; undefined: `rest` is that
+  // weight.
   linalg::LowRankPair start;
 
  private:

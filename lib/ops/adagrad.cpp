@@ -11,7 +11,7 @@ void adagrad_step(
     const AdagradState& state, CodeBlocks& blocks, const at::Tensor& l1, const at::Tensor& rate,
     const at::Tensor& steps, const at::Tensor& divisor, double delta) {
   const c10::Device device = state.x.device();
-  // No-op for a GPU's fp32 scalars; makes 4-byte copies of the CPU's doubles.
+  // Leaves a GPU's fp32 scalars as they are; copies the CPU's doubles to fp32.
   const at::Tensor scalars[] = {
       rate.to(at::kFloat), steps.to(at::kFloat),
       divisor.defined() ? divisor.to(at::kFloat) : at::Tensor()};

@@ -1,11 +1,11 @@
 // Builds a batch from images stored as bytes: random crop, flip and erasing,
 // normalization, layout and cast in one pass over memory.
 //
-// Random numbers are counter-based. Each image has the stream (seed, Augment,
-// epoch, index) and draws from it in this order: rows down and columns right
-// (crop), a coin (flip), a uniform number and a box (erasing). A step that is
-// off draws nothing. Hence an image gets the same bits in every batch and on
-// every device. On CUDA the kernel is queued on this thread's current stream.
+// Random numbers are counter-based. Each image has the stream (seed, Augment, epoch, index) and
+// draws from it in this order: rows down and columns right (crop), a coin (flip), a uniform number
+// and a box (erasing). A step that is off draws nothing. Hence the result for an image is
+// bit-identical in every batch and on every device. On CUDA the kernel is queued on this thread's
+// current stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +27,7 @@ struct AugmentBatch {
   at::Tensor indices;       // B, int64, each 0 .. N-1 (checked on the CPU only)
   at::Tensor table;         // C x 256, float32: value of each byte per channel
   at::Tensor images;        // output: B x C x H x W, float32 or bfloat16,
-                            // channels-last where C > 1
+                            // channels-last if C > 1
   at::Tensor image_labels;  // output: B, int64
 };
 

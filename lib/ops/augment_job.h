@@ -1,6 +1,5 @@
-// Builds the arguments of the augment_images kernel from checked arguments. It
-// has its own header so that tests/kernels fills them exactly as the GPU form
-// does.
+// Builds the arguments of the augment_images kernel from checked arguments. This is a header of its
+// own so that tests/kernels fills the arguments exactly as the op does.
 #pragma once
 
 #include "kernels/images/augment_images.h"

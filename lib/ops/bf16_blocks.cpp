@@ -19,13 +19,14 @@ namespace {
 
 using at::BFloat16;
 
-// The side of a block of c, and the number of products that its sums take at a time.
+// The side of a block of c, and the number of products that are added to each of its sums at a
+// time.
 constexpr std::int64_t kSide = 64;
 constexpr std::int64_t kDepth = 512;
 // LibTorch compiles and keeps a kernel for each shape and stride, so sizes that depend on a rank
 // are padded to a multiple of this.
 constexpr std::int64_t kStep = 16;
-// The most rows in a strip of sums; they fit the second-level cache.
+// The largest number of rows in a strip of sums, so that a strip fits the second-level cache.
 constexpr std::int64_t kStripRows = 1024;
 // Products with fewer multiplications than this run on one thread.
 constexpr std::int64_t kShared = 1 << 19;
@@ -37,7 +38,7 @@ std::int64_t filled(std::int64_t size) {
   return quotient_up(size, kStep) * kStep;
 }
 
-// Transposes 16 / sizeof(Unit) rows of as many units of two or four bytes.
+// Transposes a square with 16 / sizeof(Unit) units per side; a unit has two or four bytes.
 template <class Unit>
 void transpose_square(
     const BFloat16* from, std::int64_t from_row, BFloat16* to, std::int64_t to_row) {
@@ -46,7 +47,7 @@ void transpose_square(
   for (int i = 0; i < kUnits; ++i) {
     x[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * from_row));
   }
-  // Each round interleaves the first half of the rows with the second one.
+  // Each round interleaves the first half of the rows with the second half.
   for (int round = 1; round < kUnits; round *= 2) {
     for (int i = 0; i < kUnits / 2; ++i) {
       const __m128i other = x[i + kUnits / 2];
@@ -86,8 +87,8 @@ void transpose(
   }
 }
 
-// The rows of a, each padded with zeros to `depth` elements. Rows beyond the last one may hold
-// anything.
+// Returns a copy of the rows of a, each padded with zeros to `depth` elements. Its rows from m on
+// may hold anything.
 at::Tensor packed_rows(
     const Bf16Matrix& a, std::int64_t m, std::int64_t k, std::int64_t depth, bool shared) {
   const at::Tensor packed = at::empty({filled(m), depth}, at::kBFloat16);
@@ -110,8 +111,9 @@ at::Tensor packed_rows(
   return packed;
 }
 
-// Copies rows i to i + rows and columns j to j + columns of b (k x n) in the kernel's layout: pairs
-// of rows with alternating elements, `width` columns wide. Elements beyond b are zero.
+// Copies rows i .. i + rows - 1 and columns j .. j + columns - 1 of b (k x n) in the kernel's
+// layout: pairs of rows with alternating elements, `width` columns wide. Elements beyond b are
+// zero.
 void pack_pairs(
     const Bf16Matrix& b, std::int64_t i, std::int64_t rows, std::int64_t j, std::int64_t columns,
     std::int64_t width, std::int64_t k, BFloat16* to) {
@@ -181,8 +183,8 @@ void combine(
 }  // namespace
 
 bool bf16_blocks_run() {
-  // LibTorch throws where it was built without oneDNN's blocks, or where oneDNN was told to use
-  // less than the CPU has.
+  // LibTorch throws if it was built without oneDNN's brgemm, or if oneDNN was told to use fewer
+  // instructions than the CPU has.
   static const bool runs = [] {
     if (__builtin_cpu_supports("avx512bf16") == 0) {
       return false;
@@ -209,9 +211,10 @@ bool bf16_blocks_are_fast() {
 void bf16_in_blocks(
     const Bf16Matrix& a, const Bf16Matrix& b, float* c, std::int64_t row_of_c, std::int64_t m,
     std::int64_t n, std::int64_t k, float beta, float alpha) {
-  // A transposed left matrix is copied as a whole, the right one block by block. If swapping a and
-  // b also gives a transposed left matrix, the smaller one goes left, provided this saves more than
-  // transposing c costs, which takes about eight times as long per element.
+  // A transposed left matrix is copied as a whole, the right matrix block by block. The product can
+  // also be computed as c^T = b^T a^T. If the left matrix is transposed both ways, the smaller of a
+  // and b goes left, provided that this saves more than transposing c costs, which takes about
+  // eight times as long per element.
   const bool swapped = a.transposed && !b.transposed && k * (m - n) > 8 * m * n;
   const Bf16Matrix left = swapped ? Bf16Matrix{b.data, true, b.row} : a;
   const Bf16Matrix right = swapped ? Bf16Matrix{a.data, false, a.row} : b;
@@ -230,7 +233,8 @@ void bf16_in_blocks(
   }
   const bool in_place =
       !swapped && alpha == 1 && (beta == 0 || beta == 1) && n % kStep == 0 && row_of_c % kStep == 0;
-  // Strips of kSide columns, each in parts of its rows if there are too few for the threads.
+  // Each task computes a part of a strip. c is cut into strips of kSide columns, and a strip into
+  // parts of at most kStripRows rows, or of fewer if there are too few strips for the threads.
   const std::int64_t strips = quotient_up(n, kSide);
   const std::int64_t blocks = quotient_up(m, kSide);
   const std::int64_t parts = std::max(

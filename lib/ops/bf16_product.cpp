@@ -11,7 +11,7 @@
 #include "ops/bf16_blocks.h"
 
 // A function of the MKL inside LibTorch; builds without MKL lack it. LibTorch's own products in
-// bf16 round their results to bf16, and their set-up costs small matrices more than bf16 saves.
+// bf16 round their results to bf16, and for small matrices their set-up costs more than bf16 saves.
 extern "C" [[gnu::weak]] void cblas_gemm_bf16bf16f32(
     int layout, int transposes_a, int transposes_b, int m, int n, int k, float alpha, const void* a,
     int row_of_a, const void* b, int row_of_b, float beta, float* c, int row_of_c);

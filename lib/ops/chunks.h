@@ -1,11 +1,11 @@
-// Chunks are runs of C neighboring elements of a flat fp32 tensor u; the last
-// one may be shorter. These are the operations of chunk-wise sparsification,
-// each one pass over memory. A chunk of one element is a coordinate.
+// The operations of chunk-wise sparsification, each one pass over memory. A chunk consists of C
+// adjacent elements of a flat fp32 tensor u; the last chunk may have fewer. If C is 1, a chunk is a
+// coordinate.
 //
-// On CUDA the kernels are queued on this thread's current stream. All forms
-// give the same bits: the squares of a norm are added by explicit fma in 32
-// lanes (lane l takes the elements l, l + 32, ... of its chunk), and the lanes
-// are then added pairwise by halves (kernels/blocks/chunk_norm.h).
+// On CUDA the kernels are queued on this thread's current stream. CPU and GPU results are
+// bit-identical: the squares of a norm are added by explicit fma in 32 lanes (lane l takes elements
+// l, l + 32, ... of the chunk), and then the upper half of the lanes is added to the lower half
+// until one is left (kernels/blocks/chunk_norm.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,17 +24,16 @@ void add_with_norms(
     const at::Tensor& u, const at::Tensor& g, bool add, std::int64_t chunk,
     const at::Tensor& norms);
 
-// Divides chunk indices[j] of u by `members`, rounds it to fp16 and writes it
-// as the j-th run of C elements of `wire` (0 past the end of u). Then members
-// times the rounded values are subtracted from u. indices: int32, ascending,
-// without duplicates (checked on the CPU only). wire: fp16, indices x C
-// elements.
+// For each j, divides chunk indices[j] of u by `members`, rounds it to fp16 and writes it to `wire`
+// from element j C on (zeros for elements past the end of u). Then subtracts members times the
+// rounded values from u. indices: int32, ascending, without duplicates (checked on the CPU only).
+// wire: fp16, indices x C elements.
 void take_chunks(
     const at::Tensor& u, const at::Tensor& indices, std::int64_t chunk, int members,
     const at::Tensor& wire);
 
-// The reverse of take_chunks(): the elements of `wire` are added to their
-// places in `out`, or overwrite them.
+// The reverse of take_chunks(): adds the elements of `wire` to the chunks of `out`, or overwrites
+// the chunks with them.
 enum class Put { Add, Set };
 void put_chunks(
     const at::Tensor& wire, const at::Tensor& indices, std::int64_t chunk, const at::Tensor& out,

@@ -20,7 +20,7 @@ class CodeBlocks {
     std::int64_t begin = 0;  // in the buffer
     std::int64_t numel = 0;
   };
-  // A run of blocks; empty if begin == end.
+  // Blocks begin .. end - 1 of the table.
   struct Range {
     std::int64_t begin = 0;
     std::int64_t end = 0;
@@ -67,7 +67,7 @@ class CodeBlocks {
   const std::vector<std::int64_t>& firsts() const {
     return firsts_.host;
   }
-  // host() and firsts() as the device reads them.
+  // The contents of host() and firsts() in memory that the device can read.
   const kernels::CodeBlock* on(c10::Device device) {
     return blocks_.on(device);
   }

@@ -24,7 +24,7 @@ LossAndGradient cross_entropy(
       "cross_entropy: expected {} int64 labels on {}, got {}{} on {}", logits.size(0),
       logits.device(), labels.scalar_type(), labels.sizes(), labels.device());
   const at::Tensor count = options.ignored ? at::ne(labels, *options.ignored).sum() : at::Tensor();
-  // A view may begin anywhere.
+  // The kernel needs 16-byte alignment, but a view may begin anywhere.
   const bool aligned = reinterpret_cast<std::uintptr_t>(logits.const_data_ptr()) % 16 == 0;
   const at::Tensor x = aligned ? logits : logits.clone();
   const at::Tensor losses = at::empty({logits.size(0)}, logits.options().dtype(at::kFloat));

@@ -1,13 +1,13 @@
-// The mean cross-entropy of rows of logits and its gradient, at once: two reads
-// of the logits and one write, in their own dtype; sums in fp32.
+// Computes the mean cross-entropy of rows of logits together with its gradient. It reads the logits
+// twice, writes the gradient once in their dtype, and sums in fp32.
 //
-//   loss = mean over the rows whose label counts of
+//   loss = mean, over the rows with a label that counts, of
 //            log sum_j e^x_j - (1 - s) x_label - s mean_j x_j    (s: smoothing)
-//   gradient = weight d loss / d x; 0 in rows whose label does not count
+//   gradient = weight d loss / d x; 0 in rows with a label that does not count
 //
-// If no label counts, the loss is 0. A label that is neither a class nor `ignored` makes the loss
-// NaN. CPU and GPU give the same gradients, except for the bits of a NaN. On CUDA, kernels are
-// queued on this thread's current stream, and nothing is read back.
+// If no row has a label that counts, the loss is 0. A label that is neither a class nor `ignored`
+// makes the loss NaN. Gradients are bit-identical on CPU and GPU, except for the bits of a NaN. On
+// CUDA, kernels are queued on this thread's current stream, and nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,7 +25,7 @@ struct EntropyOptions {
 
 struct LossAndGradient {
   at::Tensor loss;      // fp32 scalar
-  at::Tensor gradient;  // as the logits
+  at::Tensor gradient;  // shape and dtype of the logits
 };
 
 // logits: rows x classes, contiguous fp32 or bf16; labels: one int64 per row.

@@ -11,8 +11,7 @@ namespace abtrain::ops {
 using kernels::Box;
 using kernels::draw_erased;
 
-// Clears the box of an image that lies row by row, the channels of a pixel side
-// by side.
+// Sets the box to 0 in an image that is stored row by row, the channels of a pixel side by side.
 template <class T>
 void erase_box(T* image, std::int64_t width, std::int64_t channels, const Box& box) {
   for (std::int64_t y = box.top; y < box.top + box.height; ++y) {

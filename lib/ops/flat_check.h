@@ -11,8 +11,8 @@
 
 namespace abtrain::ops {
 
-// Requires a 1-D contiguous tensor of at least `numel` elements with this dtype
-// and device. `what` names it in the error.
+// Requires a 1-D contiguous tensor of at least `numel` elements with this dtype and device. `what`
+// names the tensor in the error.
 inline void check_flat(
     const at::Tensor& tensor, at::ScalarType type, std::int64_t numel, c10::Device device,
     const char* what) {
@@ -23,8 +23,8 @@ inline void check_flat(
       tensor.scalar_type(), tensor.sizes(), tensor.device());
 }
 
-// The elements of a tensor that passes the check, with the dtype of T. T is
-// const where an op only reads.
+// Returns the elements of a tensor that passes the check with the dtype of T. T is const if the op
+// only reads them.
 template <class T>
 T* flat(const at::Tensor& tensor, std::int64_t numel, c10::Device device, const char* what) {
   using Element = std::remove_const_t<T>;
@@ -35,7 +35,7 @@ T* flat(const at::Tensor& tensor, std::int64_t numel, c10::Device device, const 
     return tensor.mutable_data_ptr<Element>();
   }
 }
-// The same, or null for an undefined tensor.
+// Like flat(), but returns null for an undefined tensor.
 template <class T>
 T* flat_or_null(
     const at::Tensor& tensor, std::int64_t numel, c10::Device device, const char* what) {

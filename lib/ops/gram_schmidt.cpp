@@ -86,8 +86,8 @@ void gram_schmidt_on_gpu(const at::Tensor& flat, const std::vector<RowSet>& sets
   queue();
 }
 
-// Subtracts from the rows that are not done their projections on the done rows. A row that is left
-// with rounding errors only becomes zero.
+// Subtracts from each row after the first set.done rows its projection on these. A row that then
+// consists of rounding errors only becomes zero.
 void project(const at::Tensor& flat, const RowSet& set) {
   const at::Tensor rows =
       flat.narrow(0, set.offset, set.rows * set.length).view({set.rows, set.length});

@@ -3,12 +3,12 @@
 // (Giraud et al., "The loss of orthogonality in the Gram-Schmidt
 // orthogonalization process", 2005) and sums in fp64.
 //
-// For each k, the first k rows keep their span. A row that depends on those before it (less than
-// 1e-5 of it is left), such as a row of zeros, is replaced by one orthonormal to them. The new row
-// is built from the unit vector along the axis where they have the smallest weight. The result
-// never has a NaN, even from a row that holds one. Up to kGramPanel rows, CPU and CUDA give the
-// same bits, and on CUDA one kernel handles all matrices; it is queued on this thread's current
-// stream.
+// For each k, the first k rows keep their span. A row that depends on the rows before it (less than
+// 1e-5 of its length is left), such as a row of zeros, is replaced by a row that is orthonormal to
+// them, made from the unit vector along the axis in which the rows before it have the smallest sum
+// of squares. The result never has a NaN, even if a row holds one. If no matrix has more than
+// kGramPanel rows, CPU and CUDA results are bit-identical, and on CUDA one kernel handles up to
+// kMaxRowSets matrices. Kernels are queued on this thread's current stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,8 +25,10 @@ constexpr std::int64_t kGramPanel = 8;
 
 void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets);
 
-// The form for more rows on CUDA; it also works on the CPU, with other bits. It takes rows in
-// panels. Matrix products, done twice, subtract from a panel its projection on the rows before it.
+// Does the same as gram_schmidt(), which calls this function on CUDA if a matrix has more than
+// kGramPanel rows. It takes kGramPanel rows at a time and subtracts their projections on the rows
+// before them by matrix products, twice. It also works on the CPU, where its results differ from
+// gram_schmidt()'s by rounding.
 void gram_schmidt_in_panels(const at::Tensor& flat, const std::vector<RowSet>& sets);
 
 }  // namespace abtrain::ops

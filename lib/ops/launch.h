@@ -7,7 +7,7 @@
 
 namespace abtrain::ops {
 
-// Set by tests that emulate kernels on the host: they then work on tensors of the CPU.
+// Set by tests that emulate kernels on the host: the kernels then work on tensors of the CPU.
 inline thread_local bool emulates_kernels = false;
 
 // Whether ops on this device run as kernels.
@@ -20,7 +20,7 @@ inline bool takes_kernels(c10::Device device) {
 // always in a build made with ABTRAIN_CUDA=OFF.
 void launch_on_gpu(const char* op, c10::Device device, c10::function_ref<int(void* stream)> kernel);
 
-// The same, or the emulated kernel.
+// Like launch_on_gpu(), but if emulates_kernels is set, runs the kernel on the host.
 void launch(const char* op, c10::Device device, c10::function_ref<int(void* stream)> kernel);
 
 }  // namespace abtrain::ops

@@ -16,9 +16,8 @@ struct Shape {
   std::int64_t rank, n, m;
 };
 
-// Adds kRanks ranks starting at `first`, times sign, to a row of `out`, or
-// overwrites the row if `begin`. It adds rank by rank, so the grouping of ranks
-// does not affect the bits.
+// Adds kRanks ranks starting at `first`, times sign, to a row of `out`, or overwrites the row if
+// `begin`. It adds rank by rank, so results do not depend on the grouping of ranks.
 template <int kRanks>
 ABT_INLINE void add_ranks(
     const float* p, const float* q, float* __restrict row, const Shape& shape, std::int64_t i,

@@ -1,10 +1,9 @@
 // The product of two thin matrices, P (r x n) and Q (r x m), as an n x m
 // matrix: out = P^T Q, or out -= P^T Q.
 //
-// All are fp32, contiguous and on one device. On the CPU each element is one
-// chain of fused multiply-adds over the r ranks in order, so every worker gets
-// the same bits, which a library's product need not give. On CUDA it is
-// LibTorch's product.
+// All are fp32, contiguous and on one device. On the CPU each element is one chain of fused
+// multiply-adds over the r ranks in order, so that the results of all workers are bit-identical,
+// which a library's product does not guarantee. On CUDA it is LibTorch's product.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,7 +1,6 @@
-// Statistics of the magnitudes of each tensor of a table of blocks, from which
-// levels and thresholds of codes are computed. CPU and GPU give the same bits.
-// On CUDA the kernels are queued on this thread's current stream, and nothing
-// is read back.
+// Statistics of the magnitudes of each tensor of a table of blocks, from which levels and
+// thresholds of codes are computed. CPU and GPU results are bit-identical. On CUDA the kernels are
+// queued on this thread's current stream, and nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +12,8 @@ namespace abtrain::ops {
 
 using kernels::Statistic;
 
-// u: the table's flat fp32 buffer. results: fp32, kernels::values_of(statistic)
-// per tensor. cuts: of Above, fp32, one per tensor; if undefined, all |u| count.
+// u: the table's flat fp32 buffer. results: fp32, kernels::values_of(statistic) per tensor. cuts:
+// for Above, fp32, one per tensor; if undefined, all |u| count.
 void magnitudes(
     const at::Tensor& u, CodeBlocks& blocks, Statistic statistic, const at::Tensor& results,
     const at::Tensor& cuts = {});

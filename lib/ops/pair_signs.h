@@ -2,10 +2,12 @@
 // Example Orders for Provably Accelerated Training", arXiv 2302.00845,
 // algorithm 2) on rows D_0, D_1, ... in turn, that is
 //   sign_j = <S, D_j> <= 0 ? +1 : -1;  S += sign_j D_j,
-// computed from inner products alone. With S as it is before the first row,
+// computed from inner products alone. Let S be the sum before the first row, and S_j the sum before
+// row j. Then
 //   <S_j, D_j> = <S, D_j> + sum over i < j of sign_i <D_i, D_j>.
 //
-// The coordinates of the rows may therefore be spread over workers: their products add up.
+// The coordinates of the rows may therefore be spread over workers: the sum of the workers'
+// products is the product of whole rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -56,9 +56,9 @@ void check(
   check_alignment(codes);
 }
 
-// A GPU needs scratch for the rotated elements where a block is too large for
-// one thread block. It may be freed as soon as the kernels are queued, since
-// the allocator reuses it on this stream only.
+// A GPU needs scratch for the rotated elements if a block is too large for one thread block. The
+// scratch may be freed as soon as the kernels are queued, since the allocator reuses it on this
+// stream only.
 template <class Job>
 void do_coding(
     const char* op, Job job, const at::Tensor& numbers, int (*on_gpu)(const Job&, void* stream)) {

@@ -1,6 +1,5 @@
-// Builds the arguments of the kernels of quantize.h, and of their CPU forms,
-// from checked arguments. It has its own header so that tests/kernels fills
-// them exactly as the ops do.
+// Builds the jobs of kernels/codes/quantize.h, for GPU and CPU, from checked arguments. This is a
+// header of its own so that tests/kernels fills the jobs exactly as the ops do.
 #pragma once
 
 #include <bit>

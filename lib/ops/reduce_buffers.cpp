@@ -61,7 +61,8 @@ std::optional<kernels::Element> element_of(at::ScalarType type) {
   }
 }
 
-// fp64 and int64 hold counters and hashes, small enough for LibTorch's kernels.
+// Tensors of fp64 and int64 hold counters and hashes. They are small, so LibTorch's kernels will
+// do.
 void reduce_rare(
     at::ArrayRef<at::Tensor> in, std::int64_t begin, std::int64_t count,
     at::ArrayRef<at::Tensor> out, std::int64_t out_begin, ReduceOp op) {

@@ -1,10 +1,8 @@
-// Whole rows (a convolution's output filters) of the tensors in a flat fp32
-// buffer: ranks them by importance and sends the most important ones of every
-// tensor.
+// Whole rows (a convolution's output filters) of the tensors in a flat fp32 buffer: ranks them by
+// importance and sends the most important rows of every tensor.
 //
-// CPU and GPU give the same bits, sums included (kernels/blocks/rows.h defines
-// their order). On CUDA the kernels are queued on this thread's current stream,
-// and nothing is read back.
+// CPU and GPU results are bit-identical; kernels/blocks/rows.h defines the order of the sums. On
+// CUDA the kernels are queued on this thread's current stream, and nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -47,7 +45,7 @@ class RowTable {
   std::int64_t end() const {
     return end_;
   }
-  // The table as the device reads it.
+  // The table in memory that the device can read.
   const kernels::RowTensor* on(c10::Device device) {
     return tensors_.on(device);
   }
@@ -63,9 +61,9 @@ class RowTable {
 // norms (fp32, rows()): the squared norm of each row, tensor after tensor.
 void row_norms(const at::Tensor& u, RowTable& table, const at::Tensor& norms);
 
-// chosen (int32, chosen()): for each tensor the rows with the largest norms,
-// largest first, the lower index first among equals. Indices count from the
-// tensor's first row. NaN counts as largest.
+// chosen (int32, chosen()): for each tensor the rows with the largest norms, largest first; among
+// equal norms, the lower index first. Indices count from the tensor's first row. NaN counts as
+// largest.
 void choose_rows(const at::Tensor& norms, RowTable& table, const at::Tensor& chosen);
 
 // wire (fp16, values()) = chosen rows / members. Then members * wire is

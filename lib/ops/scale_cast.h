@@ -11,9 +11,10 @@ namespace abtrain::ops {
 
 void scale_cast(const at::Tensor& in, float scale, const at::Tensor& out);
 
-// The form for GPUs; it works on any device. One kernel multiplies in fp32 and casts as it stores.
-// This takes a scale with a dimension: a scalar would not take part in LibTorch's type promotion,
-// so 16-bit products would be rounded, and overflow, before they are stored in fp32.
+// How scale_cast() works on a GPU (possible on any device): one kernel multiplies in fp32 and casts
+// as it stores. For this, the scale is a tensor with a dimension. LibTorch's type promotion ignores
+// scalars, so with a scalar, products of 16-bit tensors would be rounded, and could overflow,
+// before they are stored in fp32.
 void scale_cast_by_promotion(const at::Tensor& in, float scale, const at::Tensor& out);
 
 }  // namespace abtrain::ops

@@ -18,7 +18,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// The bits of |x|, which order as |x| does: 15 bits for bf16, 31 for fp32.
+// The bits of |x|, 15 for bf16 and 31 for fp32: as integers, they have the order of the magnitudes.
 std::uint32_t key_of(float x) {
   return std::bit_cast<std::uint32_t>(x) & 0x7FFFFFFF;
 }
@@ -32,8 +32,7 @@ constexpr int kLowBits = std::is_same_v<T, float> ? 16 : 0;
 
 using Counts = std::vector<std::uint32_t>;
 
-// Returns the bucket, counting from the top, that holds the k-th key; k becomes
-// its rank within that bucket.
+// Returns the bucket that holds the k-th largest key; k becomes the key's rank within that bucket.
 std::uint32_t bucket_of(const Counts& counts, std::int64_t& k) {
   auto bucket = static_cast<std::uint32_t>(counts.size() - 1);
   while (counts[bucket] < k) {
@@ -58,7 +57,8 @@ at::Tensor select(const at::Tensor& values, std::int64_t k) {
   }
   std::int64_t left = k;
   const std::uint32_t high = bucket_of(counts, left);
-  // All candidates; the loop below is branchless, so it needs one extra slot.
+  // The places of all keys in this bucket or above. The loop below is branchless, so it needs one
+  // extra slot.
   const auto candidates = static_cast<std::size_t>(k - left + counts[high]);
   std::vector<std::int32_t> places(candidates + 1);
   std::size_t found = 0;

@@ -9,13 +9,12 @@
 
 namespace abtrain::ops {
 
-// values: flat, fp32 or bf16, fewer than 2^31 elements. Returns the indices,
-// int32, ascending; 0 <= k <= numel. On the CPU one pass counts the keys' high
-// bits and another collects the candidates. On CUDA the work is queued on this
-// thread's current stream; the host does not wait.
+// values: flat, fp32 or bf16, fewer than 2^31 elements. Returns the indices, int32, ascending; 0 <=
+// k <= numel. On the CPU, one pass counts the high bits of the magnitudes and another collects the
+// candidates. On CUDA the work is queued on this thread's current stream; the host does not wait.
 at::Tensor select_largest(const at::Tensor& values, std::int64_t k);
 
-// The CUDA form, made of LibTorch operators. It works on any device.
+// How select_largest() works on CUDA, by LibTorch operators (possible on any device).
 at::Tensor select_largest_by_operators(const at::Tensor& values, std::int64_t k);
 
 }  // namespace abtrain::ops

@@ -15,7 +15,7 @@
 
 namespace abtrain::kernels {
 
-// kWhole: the block is full, which saves each unit a branch.
+// kWhole: the block has kBlock elements, so that units need no branch for missing elements.
 template <bool kWhole>
 class HostTeam {
  public:
@@ -129,8 +129,8 @@ void work_on_host(const Job& job) {
 
 namespace abtrain::ops {
 
-// Does the job on a GPU or on the host. On the host, it uses the host form that the job's header
-// declares, or else the body shared with the GPU.
+// Does the job on a GPU or on the host. On the host, it calls the work_on_host() that the job's
+// header declares, or else the template above, which runs the body shared with the GPU.
 template <class Job>
 void dispatch(
     const char* op, const Job& job, c10::Device device, int (*on_gpu)(const Job&, void* stream)) {

@@ -1,17 +1,19 @@
 // Codes elements of flat fp32 buffers as -a, 0 or +a with one level a per tensor: for the reducers
 // twobit (MXNet's 2-bit compression), hylo (its linear layers), threshold and ternary.
-// kernels/codes/ternary_codes.h has the codes.
+// kernels/codes/ternary_codes.h describes the codes.
 //
-// Either all workers know the levels: sums of codes are then integers, and each worker can serve a
-// share of the blocks. Or each worker has its own levels and sends them with its codes in a record.
+// Either all workers share the levels: codes are then summed as integers, and each worker can do
+// this for a share of the blocks. Or each worker has its own levels and sends them with its codes
+// in a record.
 //
-// In two-bit codes that are not packed, an element that is not finite makes its mean NaN. In the
-// other forms its tensor's level must show it, as a level computed from the elements does, and so
-// must the cut or chance: a NaN is above no cut.
+// In two-bit codes that are not packed, an element that is not finite makes its mean NaN. Packed
+// codes and byte codes do not show it: a NaN, for example, is above no cut and is not sent. There
+// the tensor's level must not be finite either, as is true of a level computed from the elements;
+// then no mean of the tensor is finite.
 //
 // Wires are flat, codes uint8, sums int32. Levels and cuts are fp32, one per tensor, on u's device.
-// CPU and GPU give the same bits, sums included. On CUDA the kernels are queued on this thread's
-// current stream, and nothing is read back.
+// CPU and GPU results are bit-identical, sums included. On CUDA the kernels are queued on this
+// thread's current stream, and nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +29,8 @@ namespace abtrain::ops {
 using kernels::CodeForm;
 using kernels::CodeWire;
 
-// More workers are refused: a sum that marks a non-finite element is recognized by its magnitude.
+// The largest number of workers. The mark of a non-finite element is recognized by the size of a
+// sum, so that the sums of codes must stay below it.
 inline constexpr int kMaxCodeWorkers = 4096;
 
 inline std::int64_t code_bytes(std::int64_t codes, CodeForm form) {
@@ -50,9 +53,9 @@ inline std::int64_t record_bytes(std::int64_t tensors, std::int64_t codes) {
   return 4 * tensors + kernels::packed_bytes(codes);
 }
 
-// The tensors of a buffer and the layout of their codes. Each tensor's codes fill whole groups of
-// 32. If packed, there is one code per element instead, and a byte may hold codes of several
-// tensors.
+// The tensors of a buffer and the layout of their codes. Unless packed, each tensor's codes fill
+// whole groups of 32. If packed, there is exactly one code per element, and a byte may hold codes
+// of several tensors.
 class TernaryTable {
  public:
   TernaryTable() = default;
@@ -65,16 +68,17 @@ class TernaryTable {
   const CodeBlocks& blocks() const {
     return blocks_;
   }
-  // The table as the device reads it. If packed, a block is kernels::kBlock elements, whichever
-  // tensors they belong to.
+  // The table in memory that the device can read. If packed, a block consists of kernels::kBlock
+  // adjacent elements, whichever tensors they belong to.
   kernels::TernaryBlocks on(c10::Device device);
 
  private:
   CodeBlocks blocks_;
-  DeviceTable<kernels::CodeBlock> windows_;  // if packed
+  DeviceTable<kernels::CodeBlock> windows_;  // the blocks if packed
 };
 
-// The cuts that send magnitudes of at least these thresholds (0 or more).
+// Returns the cuts with which exactly the magnitudes of at least these thresholds (0 or more) are
+// sent.
 at::Tensor cuts_at(const at::Tensor& thresholds);
 
 struct TernaryRule {
@@ -89,17 +93,19 @@ void encode_ternary(
     const at::Tensor& u, TernaryTable& table, const at::Tensor& levels, const TernaryRule& rule,
     CodeForm form, const at::Tensor& wire);
 
-// Sums n workers' two-bit codes of `part`, in which each tensor fills groups of 32.
+// Sums n workers' two-bit codes of the blocks `part`. The codes are not packed: each tensor fills
+// whole groups of 32.
 void pack_sums(
     const at::Tensor& in, int workers, CodeBlocks& blocks, CodeBlocks::Range part,
     const at::Tensor& wire);
-// The mean (fp32) over workers that share the levels. `in` has their two-bit codes (one worker
-// after another), all their sums (from pack_sums), or the sums of their byte codes (at most 127
-// workers).
+// Writes the mean (fp32) over workers that share the levels to `estimate`. As `wire` says, `in`
+// holds their two-bit codes (one worker after another), the sums of these (from pack_sums()) for
+// all blocks, or the sums of their byte codes (at most 127 workers).
 void average_codes(
     const at::Tensor& in, CodeWire wire, int workers, TernaryTable& table, const at::Tensor& levels,
     const at::Tensor& estimate);
-// The mean of n workers' records (uint8, one after another), added in rank order.
+// Writes the mean of n workers' records (uint8, one after another) to `estimate`. Adds in rank
+// order.
 void average_records(
     const at::Tensor& in, int workers, TernaryTable& table, const at::Tensor& estimate);
 

@@ -20,15 +20,16 @@
 // fixes SignSGD and other gradient compression schemes", 2019).
 //
 // Sparse is the chunk-wise top-k with 2 bits of SparseLoCo (Sarfi et al., 2025, arXiv 2508.15706).
-// It sends the largest magnitudes of each chunk (lower indices first among equal ones), each as an
-// index, a sign and one of two levels. The levels are the mean of the magnitudes up to their common
-// mean and the mean of those above it. (Levels of 1 and 3 scales suit a Gaussian, but not its
-// tails: they would leave 17 % of what is sent, these leave 0.4 %.)
+// It sends the largest magnitudes of each chunk (among equal magnitudes, those with lower indices),
+// each as an index, a sign and one of two levels. The lower level is the mean of the sent
+// magnitudes up to their mean, the upper level the mean of those above it. (Levels of 1 and 3
+// scales suit a Gaussian, but not its tails: they would leave 17 % of what is sent as the residual,
+// whereas these levels leave 0.4 %.)
 //
 // A chunk of zeros, or with a scale below 2^-126, decodes to zeros. A NaN or an infinity makes its
-// whole chunk NaN; in Sparse, all that is sent of the chunk. CPU and GPU give the same bits,
-// whatever the number of threads: sums use the lanes of kernels/blocks/chunk_norm.h. On CUDA the
-// kernels are queued on this thread's current stream, and nothing is read back.
+// whole chunk NaN (in Sparse, all elements of the chunk that are sent). CPU and GPU results are
+// bit-identical for any number of threads: sums use the lanes of kernels/blocks/chunk_norm.h. On
+// CUDA the kernels are queued on this thread's current stream, and nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -15,8 +15,8 @@ namespace {
 
 class Adagrad : public Optimizer {
  public:
-  // Moments: the sums of squared gradients; with dual averaging also the sums of gradients and, if
-  // it is centered, the first weights.
+  // Moments: the sums of squared gradients; with dual averaging also the sums of gradients and,
+  // unless `center` is zero, the initial weights.
   explicit Adagrad(const OptimizerOptions& options)
       : Optimizer(
             options, std::vector(
@@ -44,7 +44,8 @@ class Adagrad : public Optimizer {
   }
 
  private:
-  // All blocks that one optimizer gets have the same layout, because nothing factors their weights.
+  // Called once: all blocks that one optimizer gets have the same layout, because their weights are
+  // never factored.
   void lay_out(const ParameterBlock& block) {
     std::vector<ops::CodeBlocks::Tensor> tensors;
     std::vector<float> l1;

@@ -44,20 +44,21 @@ Shape shape_of(const ParameterRef& parameter) {
 }
 
 // The matrix or its transpose, as it lies in memory: row-major. A channels-last convolution has its
-// columns in another order, the same in all rows. Neither this nor a transposition changes the
-// result.
+// columns in another order, the same in all rows. Orthogonalization commutes with a permutation of
+// columns and with a transposition.
 at::Tensor stored(const at::Tensor& flat, const Shape& shape) {
   return shape.transposed ? flat.view({shape.columns, shape.rows})
                           : flat.view({shape.rows, shape.columns});
 }
 
-// On the CPU too, computing all blocks of a grid together is faster if they have at most this many
-// elements.
+// On the CPU too, it is faster to compute all blocks of a grid together if each has at most this
+// many elements.
 constexpr std::int64_t kSmall = 1 << 14;
 
 class Muon : public Optimizer {
  public:
-  // Moments: the momentum and an unused buffer, or AdamW's two.
+  // Moments: for orthogonalized matrices the momentum and an unused buffer, for all other
+  // parameters AdamW's two.
   explicit Muon(const OptimizerOptions& options)
       : Optimizer(options, {MomentKind::Gradients, MomentKind::Other}),
         newton_schulz_(options.ns_steps) {}

@@ -25,12 +25,12 @@ constexpr double kEps = 1e-7;
 // Elements of a batch: enough to fill a GPU, but few enough to keep scratch memory small.
 constexpr std::int64_t kBatchNumel = std::int64_t{1} << 24;
 
-// On the CPU, a symmetric product of this side or more is computed only on and above the diagonal,
-// in four rows of blocks, and then mirrored.
+// On the CPU, a symmetric product with this many rows or more is computed only on and above the
+// diagonal, in four horizontal strips, and then mirrored.
 constexpr std::int64_t kMirroredSide = 512;
 
 // out = beta base + alpha a b, for matrices or batches of them. If beta is 0, base is not read. If
-// a and b are bf16, out and base may be an fp32 matrix.
+// a and b are bf16 matrices, out and base may be fp32.
 void add_product(
     at::Tensor out, const at::Tensor& base, double beta, const at::Tensor& a, const at::Tensor& b,
     double alpha) {
@@ -43,7 +43,7 @@ void add_product(
   }
 }
 
-// The same, for symmetric out and base.
+// add_product() for symmetric out and base.
 void add_symmetric(
     const at::Tensor& out, const at::Tensor& base, double beta, const at::Tensor& a,
     const at::Tensor& b, double alpha) {
@@ -89,9 +89,10 @@ at::Tensor iterate(
   return x;
 }
 
-// Takes the same steps on the Gram matrix R of the short side. Each step multiplies X by Z = a + b
-// R + c R^2, which turns R into Z R Z; X itself is needed only for the first R and at the end. In
-// fp32, rounding R loses no more than the products of iterate() do; in bf16 it would lose more.
+// Takes the steps of iterate() on the Gram matrix R of the short side. Each step multiplies X by
+// Z = a + b R + c R^2, which turns R into Z R Z; X itself is needed only for the first R and at the
+// end. In fp32, rounding R loses no more than the products of iterate() do; in bf16 it would lose
+// more.
 void iterate_on_gram(
     const at::Tensor& x, at::Tensor result, std::array<at::Tensor, 4> squares, std::int64_t steps,
     double scale) {

@@ -21,14 +21,14 @@ struct NewtonSchulz {
   // row-major, of one shape and on one device. The host does not wait.
   void apply(const std::vector<at::Tensor>& matrices, double scale, at::ScalarType precision) const;
 
-  // CPU only: rounds the operands of products to bf16 and sums in fp32.
+  // CPU only: rounds the operands of products to bf16 and sums in fp32. Like one_by_one(), computes
+  // only half of a large symmetric product and mirrors it.
   void in_bf16(const std::vector<at::Tensor>& matrices, double scale) const;
-  // The other two forms, on any device. together(): batched products in kBFloat16 or kFloat, faster
-  // for many small matrices.
+  // On any device: multiplies batches of matrices in kBFloat16 or kFloat, which is faster for many
+  // small matrices.
   void together(const std::vector<at::Tensor>& matrices, double scale, at::ScalarType type) const;
-  // One matrix after another, in fp32; long ones by their Gram matrices, which is two to three
-  // times as fast. On the CPU, both forms compute only half of a large symmetric product and mirror
-  // it.
+  // On any device: takes one matrix after another, in fp32; long matrices by their Gram matrices,
+  // which makes them two to three times as fast.
   void one_by_one(const std::vector<at::Tensor>& matrices, double scale) const;
 };
 

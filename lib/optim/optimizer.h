@@ -40,7 +40,7 @@ enum class MomentKind {
 
 class Optimizer {
  public:
-  // moments: for each flat state buffer of a block, what it holds for a factor.
+  // moments: the contents of each of a block's flat state buffers, for parameters that are factors.
   Optimizer(const OptimizerOptions& options, std::vector<MomentKind> moments)
       : options_(options), moments_(std::move(moments)) {}
   virtual ~Optimizer() = default;
@@ -50,8 +50,8 @@ class Optimizer {
   MomentKind moment_kind(int k) const {
     return moments_[static_cast<std::size_t>(k)];
   }
-  // Sets the dtype of the operands in the products of all later steps, if the optimizer has any:
-  // kFloat or kBFloat16.
+  // Sets the dtype of the operands of matrix products in all later steps: kFloat or kBFloat16.
+  // Optimizers without such products ignore it.
   virtual void compute_in(at::ScalarType) {}
   // Takes one step from block.gradients(). `divisor`, a scalar tensor, divides the gradients in the
   // same pass, so that clipping needs no pass of its own; undefined means 1. Afterwards the
@@ -65,8 +65,8 @@ class Optimizer {
   std::vector<MomentKind> moments_;
 };
 
-// Makes the optimizer of this name (optim/optimizer_kind.h). Throws Error(Config) for an unknown
-// name.
+// Makes the optimizer named options.name (optim/optimizer_kind.h). Throws Error(Config) for an
+// unknown name.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
 
 // Global-norm clipping by the rule of torch.nn.utils.clip_grad_norm_.
@@ -76,8 +76,8 @@ struct Clip {
 };
 // If `limit` is 0, nothing is clipped and the divisor is undefined. Otherwise, on the CPU, where
 // the host knows the norm at once, the divisor is defined only if the norm exceeds `limit`. On a
-// GPU it is always defined, and so it is if `fixed` is set, because a captured step must run the
-// same operators whatever the norm.
+// GPU, or if `fixed` is set, it is always defined, because a captured step must run the same
+// operators whatever the norm.
 Clip clip(const at::Tensor& flat_gradients, double limit, bool fixed = false);
 
 }  // namespace abtrain::optim

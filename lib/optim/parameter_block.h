@@ -22,12 +22,12 @@ struct ParameterRef {
   bool is_factor = false;         // method.factor_lr_scale applies
   int position = 0;               // in the order of the forward pass
   std::int64_t matrices = 1;      // number of matrices stacked vertically in it
-  bool halves_decay = false;      // its product's other factor takes half
+  bool halves_decay = false;      // its product's other factor takes the rest
 };
 
 // Parameters of a block that are trained alike, in the form that fused kernels expect: lists of
-// flat views, one per parameter. They are flat because the kernels would copy gradients that are
-// not row-major.
+// flat views, one per parameter. The views are flat because the kernels would copy gradients that
+// are not row-major.
 struct Slice {
   bool decays = true;
   bool is_factor = false;
@@ -44,14 +44,15 @@ struct Slice {
 class ParameterBlock {
  public:
   ParameterBlock() = default;
-  // Packs the tensors, in order, and rebinds them to views. If `trained` is set, they get gradients
-  // and `moments` flat buffers of optimizer state (all zeros, step counts 0).
+  // Copies the tensors, in order, into one flat buffer and rebinds them to views of it. If
+  // `trained` is set, they get gradients and `moments` flat buffers of optimizer state (all zeros,
+  // step counts 0).
   ParameterBlock(std::vector<ParameterRef> parameters, bool trained, int moments);
 
   const std::vector<ParameterRef>& parameters() const {
     return parameters_;
   }
-  // The index of the parameter with this name. It must exist.
+  // The index of the parameter with this name, which must exist.
   std::size_t index_of(const std::string& name) const;
   // The offset of a parameter's first element in the flat buffers; index == count gives the end.
   std::int64_t offset(std::size_t index) const {
@@ -67,7 +68,7 @@ class ParameterBlock {
   at::Tensor& gradients() {
     return gradients_;
   }
-  // Flat, moments x numel.
+  // Flat: all moment buffers, each of numel() elements, one after another.
   at::Tensor& moments() {
     return moments_;
   }
@@ -84,7 +85,7 @@ class ParameterBlock {
   const std::vector<at::Tensor>& steps() const {
     return all_.steps;
   }
-  // The same, as one tensor.
+  // The counts of steps(), as one tensor.
   at::Tensor& step_counts() {
     return steps_;
   }
@@ -100,8 +101,9 @@ class ParameterBlock {
   // Frees the gradients' memory; no backward pass may follow.
   void drop_gradients();
 
-  // Copies the moments and step counts of parameters with the same name and element count; their
-  // strides must agree too. Factors keep their zeros, because their basis is new.
+  // Takes over the moments and step counts of `old`'s parameters with the same name and element
+  // count, which must also have the same strides. The moments of factors stay zero, because their
+  // basis is new.
   void adopt(const ParameterBlock& old);
   // Saves or loads the values, moments, step counts and memory layout of each parameter. Load into
   // a block of the same parameters.

@@ -31,8 +31,8 @@ double order_copies(const OrderOptions& options, std::int64_t batch, int workers
                          : options.wire == OrderWire::Int8 ? 0.25
                                                            : 0;
   const auto pairs = static_cast<double>(examples ? batch / 2 : 1);
-  // A third message is kept or, with `examples`, reordered for the other
-  // workers.
+  // A third message holds the pair's first gradient or, with `examples`, the differences grouped by
+  // receiving worker.
   const bool has_third = examples || options.wire == OrderWire::Int8;
   const double messages = (has_third ? 3 : 2) * pairs;
   // The gradients waiting or being balanced, the messages sent and received, and S.

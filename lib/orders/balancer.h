@@ -2,7 +2,7 @@
 // epoch's order and produces the next epoch's order.
 //
 // - `grab` (Lu et al., arXiv 2205.10733, algorithm 4): from each unit's
-//   gradient g the mean of the previous epoch is subtracted: d = g - mean. If
+//   gradient g the mean gradient of the previous epoch is subtracted: d = g - mean. If
 //   <S, d> <= 0, the unit comes early and S += d; else it comes late and
 //   S -= d. Each worker decides alone.
 // - `id-grab`: PairBalance (Cooper et al., arXiv 2302.00845, algorithm 2). Each
@@ -10,8 +10,9 @@
 // - `cd-grab`: PairBalance with one sum S for all workers whose gradients are
 //   averaged in a step (orders/coordination.h).
 //
-// S restarts at 0 with each epoch and whenever the set of trained parameters changes. Such a change
-// also drops a unit that waits for its neighbor; the pair keeps its order.
+// S restarts at 0 with each epoch and whenever the set of trained parameters changes. If such a
+// change comes between the units of a pair, the first one's gradient is dropped, and the pair keeps
+// its order.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,8 +31,9 @@
 
 namespace abtrain::orders {
 
-// Memory that a worker keeps for the order, as a multiple of the trained parameters' element count,
-// in a group of `workers` workers. `batch`: examples per step; 0 if units come one at a time.
+// Returns the memory that each worker of a group of `workers` workers keeps for the order, as a
+// multiple of the trained parameters' size in fp32. `batch`: examples per step; 0 if units come one
+// at a time.
 double order_copies(const OrderOptions& options, std::int64_t batch, int workers);
 
 class Balancer {
@@ -54,9 +56,9 @@ class Balancer {
   // group). Collective over the previously bound group.
   void bind(std::int64_t numel, c10::Device device, comm::Communicator* group);
 
-  // The elements begin .. begin + count - 1 of the next unit's gradient are
-  // final (`gradients` is the whole flat gradient) and will be overwritten. May
-  // be called on any thread, one call at a time.
+  // Takes the elements begin .. begin + count - 1 of the next unit's gradient, which are final;
+  // `gradients` is the whole flat gradient. They may be overwritten afterwards. May be called on
+  // any thread, one call at a time.
   void see(const at::Tensor& gradients, std::int64_t begin, std::int64_t count);
   // Ends the unit. If see() was not called for it, takes the whole gradient now. Collective over
   // the group.

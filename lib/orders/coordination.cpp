@@ -15,7 +15,7 @@ namespace abtrain::orders {
 
 namespace {
 
-// A worker alone sends nothing.
+// Leaves differences in fp32 for a worker alone, because it sends nothing.
 OrderOptions wire_of(OrderOptions options, int workers) {
   options.wire = workers == 1 ? OrderWire::Fp32 : options.wire;
   return options;

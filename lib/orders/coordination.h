@@ -3,10 +3,10 @@
 // and pair by pair. Each worker holds only its share of the coordinates of the running sum S.
 //
 // Each worker sends the coordinates of its differences D to the workers that own them (all-to-all,
-// in the form of a DifferenceWire). The owners compute the products of all rows with one another
-// and with S. Summed over the workers (all-reduce), these products give every worker all signs
-// (ops/pair_signs.h), from the same bits. A pair thus costs each worker (n - 1) / n of one message;
-// with a single server, that server would receive n - 1 messages. The computation is distributed as
+// encoded by a DifferenceWire). The owners compute the products of all rows with one another and
+// with S. Summed over the workers (all-reduce), these products are bit-identical on every worker
+// and give it all signs (ops/pair_signs.h). A pair thus costs each of n workers (n - 1) / n of one
+// message, whereas a single server would receive n - 1 messages. The computation is distributed as
 // well. Both collectives overlap training: send() and advance() never wait for a collective that
 // they have just started.
 //
@@ -50,12 +50,12 @@ class Coordination {
   // For a worker alone: D = gradient - mean.
   void center(
       const at::Tensor& gradient, const at::Tensor& mean, std::int64_t begin, std::int64_t count);
-  // Collective. Finishes what is in flight, then sends the pair, whose elements must all have been
-  // taken.
+  // Collective. Finishes the exchange in flight, if any, then sends the pair, whose elements must
+  // all have been taken.
   void send();
-  // The same for the rows of `differences`, pairs x numel.
+  // send() for the rows of `differences`, pairs x numel.
   void send_rows(const at::Tensor& differences);
-  // Collective. Advances what is in flight by one stage.
+  // Collective. Advances the exchange in flight, if any, by one stage.
   void advance();
   // Collective. Advances until nothing is in flight.
   void finish();
@@ -70,12 +70,12 @@ class Coordination {
  private:
   enum class Stage { Idle, Differences, Products };
 
-  // A range of numbers, cut at item boundaries.
+  // The numbers begin .. end - 1 of a range; inner .. rest - 1 are those that fill whole items.
   struct Cut {
     std::int64_t begin, inner, rest, end;
   };
   Cut cut(std::int64_t begin, std::int64_t count) const;
-  // The items of a message that hold inner .. rest.
+  // The items of a message that hold inner .. rest - 1.
   at::Tensor items(const at::Tensor& message, const Cut& cut) const;
   void exchange();
   void start_run();
@@ -86,13 +86,13 @@ class Coordination {
   int worker_;
   std::int64_t pairs_;
   DifferenceWire wire_;
-  std::vector<std::int64_t> counts_;  // elements for each worker
+  std::vector<std::int64_t> counts_;  // elements sent to each worker
   std::int64_t numel_;
   at::Tensor first_;                 // gradient of a pair's first unit, later the difference
-  at::Tensor kept_;                  // the same as a message, if the wire keeps messages
-  std::vector<std::int64_t> edges_;  // items not encoded yet
+  at::Tensor kept_;                  // its whole items, encoded, if the wire keeps messages
+  std::vector<std::int64_t> edges_;  // items that send() must still encode
   at::Tensor messages_;              // this worker's own, pairs x elements
-  at::Tensor outbox_;                // the same, grouped by receiving worker
+  at::Tensor outbox_;                // messages_ grouped by receiving worker
   at::Tensor inbox_;
   std::optional<DifferenceRows> rows_;  // this worker's share of each row
   at::Tensor sum_;

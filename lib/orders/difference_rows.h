@@ -25,27 +25,26 @@ class ProductTriangle {
 // Rows D_0, D_1, ...; `sum` is this worker's share of S, flat fp32.
 class DifferenceRows {
  public:
-  // Takes rows of items in the order workers x pairs; numbers them in the order pairs x workers.
+  // Takes rows of items, ordered by worker, then by pair; numbers them by pair, then by worker.
   DifferenceRows(
       const DifferenceWire& wire, const at::Tensor& items, std::int64_t workers,
       std::int64_t pairs);
   std::int64_t size() const {
     return rows_.size(0);
   }
-  // The products of rows begin .. begin + count - 1, as ops::pair_signs() takes
-  // them.
+  // The products of rows begin .. begin + count - 1, in the layout of ops::pair_signs().
   at::Tensor products(std::int64_t begin, std::int64_t count, const at::Tensor& sum);
   // Adds the rows from `begin` on to `sum`, each with its sign (int8).
   void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) const;
 
  private:
-  // Where rows begin .. begin + count - 1 lie among the codes.
+  // The indices of rows begin .. begin + count - 1 in rows_ if it holds codes.
   std::vector<std::int64_t> places(std::int64_t begin, std::int64_t count) const;
 
   std::int64_t workers_, pairs_;
   bool are_codes_;
-  // rows x numbers, fp32. Codes (ops/difference_codes.h) on the CPU are never decoded as a whole:
-  // rows x bytes, in the order received.
+  // rows x numbers, fp32; on the CPU, codes (ops/difference_codes.h) are never decoded as a whole
+  // and stay rows x bytes, in the order received.
   at::Tensor rows_;
   ProductTriangle triangle_;
 };

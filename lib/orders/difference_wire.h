@@ -20,8 +20,8 @@ class DifferenceWire {
     std::int64_t items = 0;
     std::int64_t elements = 1;  // per item
     std::int64_t numbers = 1;   // represented by one item; the vector's last item may have fewer
-    // Whether the first of two gradients may wait in the form of its own message,
-    // which moves less memory (ops::encode_difference_of_kept).
+    // Whether the first of two gradients waits for the second as an encoded message, which moves
+    // less memory (ops::encode_difference_of_kept).
     bool keeps_messages = false;
   };
   struct ItemRange {

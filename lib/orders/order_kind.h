@@ -34,8 +34,8 @@ std::vector<std::string> order_names();
 // Throws Error(Config) for an unknown name.
 const OrderKind& kind_of(const OrderOptions& options);
 
-// Whether the order needs the gradients of single examples. Not with one example per step: the
-// step's gradient is then that of the example.
+// Whether the order needs the gradients of single examples. With one example per step it does not:
+// the step's gradient is the example's.
 bool balances_examples(const OrderOptions& options, std::int64_t examples_per_step);
 
 // Conflicts between the order and a step of `accumulate` batches of `batch_size` examples.

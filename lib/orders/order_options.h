@@ -22,7 +22,7 @@ struct OrderOptions {
   OrderWire wire = OrderWire::Fp32;
 };
 
-// Its name in a configuration.
+// The wire's name in a configuration.
 std::string name_of(OrderWire wire);
 
 // The table of the options' keys, ranges and help texts (base/options.h).

@@ -10,7 +10,7 @@
 
 namespace abtrain::orders {
 
-// Rows of a matrix.
+// Holds the gradients as the rows of a matrix.
 class BuiltGradients : public nn::UnitGradients {
  public:
   explicit BuiltGradients(at::Tensor rows) : rows_(std::move(rows)) {}

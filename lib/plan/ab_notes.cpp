@@ -9,7 +9,8 @@ namespace abtrain::plan {
 
 namespace {
 
-// One layer in eight is depthwise in a depthwise network; mobile networks have one in five.
+// A network counts as depthwise if at least one layer in eight is; in mobile networks, one in five
+// is.
 constexpr std::ptrdiff_t kDepthwiseShare = 8;
 
 bool is_depthwise(const nn::NamedWeight& w) {

@@ -9,9 +9,9 @@
 
 namespace abtrain::plan {
 
-// For a configuration whose method factors weights, one sentence each if most layers get rank 1 at
-// most, or if the network has depthwise convolutions throughout. `possible`: the sizes that the
-// model may have, at least one (possible_sizes.h).
+// For configurations that factor weights: returns a sentence if most factored layers can only get
+// rank 1, and one if the network has depthwise convolutions throughout. `possible`: the sizes that
+// the model may have, at least one (possible_sizes.h).
 std::vector<std::string> ab_notes(
     const nn::Model& model, const std::vector<config::PlannedSizes>& possible);
 

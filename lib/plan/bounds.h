@@ -9,7 +9,7 @@
 
 namespace abtrain::plan {
 
-// Both are equal where the figure is known.
+// Both are equal if the figure is known.
 struct Bounds {
   double least = 0;
   double most = 0;

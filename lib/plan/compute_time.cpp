@@ -27,8 +27,8 @@ namespace abtrain::plan {
 
 namespace {
 
-// Warm-up steps: cuDNN picks algorithms and graphs are captured; on the CPU
-// memory is touched for the first time.
+// Steps that are not timed: cuDNN picks algorithms and graphs are captured; on the CPU memory is
+// touched for the first time.
 constexpr std::int64_t kWarmUp = 3;
 constexpr std::int64_t kWarmUpGpu = 10;
 constexpr double kTimeout = 600;

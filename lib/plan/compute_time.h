@@ -1,5 +1,5 @@
-// The compute time of a step, measured on this machine: a few real steps on
-// random images of the data set's shape, with threads as workers.
+// The compute time of a step, measured on this machine: a few real steps on random examples of the
+// data set's shape, with threads as workers.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,10 @@ struct ComputeTime {
   std::string warning = {};  // why the times are not reliable; "" if they are
 };
 
-// `sizes`: as planned for the configuration, with ranks. `workers`: how many share this machine.
-// Does not measure reading and decoding of image files nor, with a single worker, the coding of
-// gradients and role A. Takes at most a minute if a dense step takes at most 5 s.
+// `sizes`: as planned for the configuration, with ranks. `workers`: the number of workers that
+// share this machine. Does not measure reading and decoding of image files nor, with a single
+// worker, the coding of gradients and role A. Takes at most a minute if a dense step takes at most
+// 5 s.
 ComputeTime measure_compute(
     const config::RunOptions& options, const data::DatasetShape& shape,
     const methods::ModelSizes& sizes, int workers);

@@ -83,7 +83,7 @@ double seconds_over(
       .dense = each, .ab = each, .workers = static_cast<int>(options.workers), .how = ""};
   const TimePlan plan = plan_time(run.options, run.sizes, run.length, network, step);
   // The ranks of a budget are estimates, so the run may have sent more or less than planned. The
-  // difference is in what all workers send alike: layers that were dense for a while.
+  // difference comes from layers that were dense for a while, which all workers send alike.
   const double more = run.bytes() - planned_bytes(run.options, run.sizes, run.length);
   const double wire = wire_seconds(network, step.workers, std::abs(more));
   return compute + run.seconds("svd") +

@@ -12,9 +12,9 @@ namespace abtrain::plan {
 // successfully, or DamagedData, naming the file.
 JsonObject read_summary(const std::string& folder);
 
-// Seconds that a finished run would take on a network: computing and decomposing as the run
-// measured them, and its bytes as it metered them. If the ranks depend on spectra, uses those of
-// the run. Throws MissingInput or DamagedData, naming the file.
+// The seconds that a finished run would take on a network, with the computing and decomposing that
+// it measured and the bytes that it metered. Ranks that depend on spectra come from its summary.
+// Throws MissingInput or DamagedData, naming the file.
 double seconds_over(
     const config::RunOptions& options, const std::string& folder, const Network& network);
 

@@ -144,7 +144,7 @@ ComputeTime compute_of(
       options, shape, sizes, request.workers_here > 0 ? request.workers_here : per_node);
 }
 
-// One for each of the possible sizes.
+// Plans the time for each of the possible sizes.
 std::vector<TimePlan> times_of(
     const config::RunOptions& options, const Facts& facts, const TimeRequest& request) {
   std::vector<TimePlan> times;

@@ -17,10 +17,9 @@
 
 namespace abtrain::plan {
 
-// A request to plan the time (plan/time.h).
 struct TimeRequest {
   Network network;
-  int workers_here = 0;                // at the same time while measuring; 0: those of one node
+  int workers_here = 0;                // measured at the same time; 0: as many as on a node
   std::optional<ComputeTime> compute;  // nullopt: it is measured
 };
 // Plans the time of a run of this length, from request.compute or, without it,
@@ -29,9 +28,9 @@ TimePlan time_of(
     const config::RunOptions& options, const data::DatasetShape& shape,
     const methods::ModelSizes& sizes, const RunLength& length, const TimeRequest& request);
 
-// Data, groups, layers with sizes and ranks, bytes per step and per
-// synchronization, memory and, on request, the time, as text. The data set need
-// not be there (plan/planned_data.h). Throws Error(Config).
+// Returns the plan as text: data, groups, layers with sizes and ranks, bytes per step and per
+// synchronization, memory and, on request, the time. The data set need not be there
+// (plan/planned_data.h). Throws Error(Config).
 std::string plan_text(
     const config::RunOptions& options, const std::optional<TimeRequest>& request = {});
 // The same for programs: counts, bytes and seconds, as docs/plan.md lists them.
@@ -43,7 +42,7 @@ struct Outline {
   std::int64_t steps = 0;
   Bounds bytes = {};       // sent by a worker in the whole run, mean over the workers
   Bounds stored = {};      // parameters of the final model
-  bool estimated = false;  // both come from a budget (config::PlannedSizes)
+  bool estimated = false;  // `bytes` and `stored` follow from a budget (config::PlannedSizes)
   double memory = 0;  // bytes per worker, of its parameters, gradients and moments in a dense step
   std::vector<std::string> warnings = {};  // as in the plan
   // Seconds of the whole run, on request:

@@ -9,9 +9,10 @@
 namespace abtrain::plan {
 
 // One element if the sizes are known. Otherwise the extremes: each layer at the smallest rank that
-// the rule can give it, at the largest rank with which it is factored, and dense where the rule may
-// leave it so. A figure that grows with what each layer stores, such as bytes, lies between its
-// values at the extremes, whatever the ranks are at each decomposition. Throws Error(Config).
+// the rule can give it; each at the largest rank with which it is factored; and the same with the
+// layers dense that the rule may leave dense. A figure that grows with what each layer stores, such
+// as bytes, lies between its values at the extremes, whatever the ranks are at each decomposition.
+// Throws Error(Config).
 std::vector<config::PlannedSizes> possible_sizes(
     const config::RunOptions& options, const data::ExampleShape& shape);
 

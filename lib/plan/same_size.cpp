@@ -25,8 +25,7 @@ constexpr double kMaxAbove = 1.01;  // times the target
 // Keeps the models that are tried within memory.
 constexpr std::int64_t kMaxParameters = 1'000'000'000'000;
 
-// The largest width with at most `target` parameters, and the smallest width with more. `kept`:
-// what does not shrink with the width, for messages.
+// The largest width with at most `target` parameters, and the smallest width with more.
 std::pair<double, double> bounds_of(
     const ParametersAt& parameters, const std::string& name, std::int64_t target,
     const std::string& kept) {

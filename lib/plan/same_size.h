@@ -21,8 +21,8 @@ struct SizeTarget {
 // The parameters that the final model of a finished run stores: both factors of each factored
 // weight and all that stays dense. Throws MissingInput or DamagedData, naming the file.
 SizeTarget size_of_run(const std::string& folder);
-// The parameters that the model of this configuration will store. `name`: the name of the
-// configuration, for messages. Throws Error(Config) if the number depends on spectra.
+// The parameters that the model of this configuration will store. `name`: the configuration's, for
+// messages. Throws Error(Config) if the number depends on spectra.
 SizeTarget planned_size(const config::RunOptions& options, const std::string& name);
 
 // The number of parameters of a model at a width. Width 0 gives one channel or feature everywhere,
@@ -30,13 +30,13 @@ SizeTarget planned_size(const config::RunOptions& options, const std::string& na
 using ParametersAt = std::function<std::int64_t(double width)>;
 struct NearestWidth {
   double width = 0;
-  bool up = false;  // whether `width` is the smallest with more than the target
+  bool up = false;              // `width` is the smallest with more parameters than the target
   std::int64_t parameters = 0;  // at this width
 };
 // The width at which the number of parameters of the model `name` is as close to `target` as whole
-// numbers of channels or features allow. Never more than 1 % above; of two that are equally close,
-// the smaller one. `kept`: what does not depend on the width, for messages. Throws Error(Config) if
-// the target is out of reach.
+// numbers of channels or features allow. The number is never more than 1 % above `target`; of two
+// equally close numbers, it is the smaller. `kept`: what does not depend on the width, for
+// messages. Throws Error(Config) if the target is out of reach.
 NearestWidth nearest_width(
     const ParametersAt& parameters, const std::string& name, std::int64_t target,
     const std::string& kept = "");

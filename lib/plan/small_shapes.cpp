@@ -33,7 +33,6 @@ std::vector<SmallShape::Layer> layers_of(const nn::Model& model) {
   });
 }
 
-// The shape with its layers filled in.
 SmallShape built(SmallShape shape, const data::ExampleShape& data) {
   shape.layers = layers_of(*nn::make_model(shape.size.options.model, data));
   return shape;
@@ -77,7 +76,8 @@ struct ScaledWidth {
   bool is_fixed = false;
 };
 
-// Finds that factor, rounds the widths to the resulting counts, and fixes them.
+// Finds the common factor that meets `target`, sets the widths to the resulting counts, and marks
+// them as fixed.
 SameSize scale(
     config::RunOptions options, const data::ExampleShape& shape, std::int64_t target,
     std::vector<ScaledWidth>& widths) {
@@ -160,7 +160,7 @@ SameSize matched(
   return head ? fold(std::move(like), shape, target, before, std::move(widths), *head) : found;
 }
 
-// Whether no layer sizes of the two differ by more than 5 %, or by 1.
+// Whether each layer size differs by at most 5 %, or by at most 1, between the two.
 bool are_alike(const SmallShape& one, const SmallShape& other) {
   const auto is_near = [](std::int64_t a, std::int64_t b) {
     return 20 * std::abs(a - b) <= std::max<std::int64_t>(20, std::max(a, b));

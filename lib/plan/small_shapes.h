@@ -34,21 +34,21 @@ struct SmallShapes {
 // demands:
 //   narrow   Every layer is narrower by the same factor, as same_size() finds it.
 //   folded   The head has the features of `narrow`, but no taps that only see copies at this size
-//            of the images (model.folded_head of vgg). The layers before it get the parameters
-//            of these taps: they are wider by the same factor.
+//            of the images (model.folded_head of vgg). The layers before the head get the
+//            parameters of these taps: all are wider by one factor.
 //   matched  Layers that AB-training keeps dense are as wide as in `ab`. A factored layer between
-//            others gets sqrt(stored / dense) of its outputs, and so about the parameters that
-//            AB-training stores for it. One more factor, the same for all factored layers, meets
-//            the target. Then vgg's head is folded as above. If several layers share a width, the
-//            sums over these layers determine it: residual networks have one for each stage. In
-//            transformers, the features between blocks stay those of `ab`, and those inside
-//            attention and MLP get stored / dense.
+//            factored layers gets sqrt(stored / dense) times its outputs, and so about as many
+//            parameters as AB-training stores for it. One more factor, the same for all factored
+//            layers, meets the target. Then vgg's head is folded as above. If several layers share
+//            a width, as in each stage of a residual network, stored and dense are sums over these
+//            layers. In transformers, the features between blocks stay as many as in `ab`, and
+//            stored / dense times as many remain inside attention and MLP.
 // `ab`: the configuration of AB-training, with a model of the same family; null: nothing to match.
 // Leaves out a network if all of its layers are within 5 % of those of an earlier shape. Throws as
 // same_size().
 SmallShapes small_shapes(
     const config::RunOptions& options, std::int64_t target, const config::RunOptions* ab);
-// Only `narrow`.
+// Finds only the shape `narrow`.
 SmallShape narrow_shape(const config::RunOptions& options, std::int64_t target);
 // Describes a network that the user gives instead.
 SmallShape shape_of(

@@ -21,8 +21,9 @@ namespace abtrain::plan {
 namespace {
 
 constexpr double kHeaders = 1 + 66.0 / 1448;
-// Start and end of the backward pass as shares of a step's compute time. As usual, the forward pass
-// is taken to need half as long as the backward pass, and the optimizer part of the rest.
+// Start and end of the backward pass as shares of a step's compute time. As is usual, the forward
+// pass is assumed to take half as long as the backward pass; the optimizer takes a part of the
+// rest.
 constexpr double kBackwardBegins = 0.3;
 constexpr double kBackwardEnds = 0.9;
 
@@ -51,8 +52,8 @@ class Links {
   }
 
  private:
-  // The share of a worker's bytes that leaves its node. In a ring, these are all bytes of one
-  // member on each node.
+  // The share of a worker's bytes that leaves its node. In a ring, one member per node sends all of
+  // its bytes to another node, the others none.
   double away(int rank, int size) const {
     const int group = rank / size;
     const int node = rank / share_;
@@ -206,7 +207,7 @@ TimePlan plan_time(
   double waited = rest;
   if (timeline.fragments > 0) {
     const auto events = static_cast<double>(timeline.count(methods::Event::SynchronizeFragment));
-    // `delay` steps hide part of it.
+    // `delay` steps hide part of a synchronization.
     const double one = rest / (events + 1) + latency;
     const double hidden = static_cast<double>(timeline.delay) * compute.dense;
     plan.sync = one * static_cast<double>(timeline.fragments);

@@ -1,13 +1,13 @@
-// How long a configuration will take on a network, from a measured compute time
-// and an alpha-beta model (Hockney 1994): a message of n bytes takes alpha + n
-// / beta.
+// How long a configuration will take on a network, from a measured compute time and an alpha-beta
+// model (Hockney 1994): a message of n bytes takes alpha + n / beta.
 //
 // Workers are placed on nodes in rank order, the same number on each. A node has one link, used in
 // both directions at once; communication within a node takes no time. The bytes are those of
 // methods/traffic_plan.h plus 66 bytes of headers for every 1448 (Ethernet, IP, and TCP with time
-// stamps). Over MPI every member of a collective sends to every other one; over NCCL they form a
-// ring. The backward pass runs from 30 to 90 % of a step's compute time. A bucket of gradients can
-// leave once the backward pass has computed all of it and the previous bucket has arrived.
+// stamps). Over MPI every member of a collective sends to every other member; over NCCL the members
+// form a ring. The backward pass runs from 30 to 90 % of a step's compute time. A bucket of
+// gradients can leave once the backward pass has computed all of it and the previous bucket has
+// arrived.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Network {
   int nodes = 1;
   double rate = 1e9;       // of a link, each way, in bits per second
   double latency = 50e-6;  // alpha, in seconds
-  bool ring = false;       // a ring, as in NCCL
+  bool ring = false;       // collectives form a ring, as in NCCL
 };
 
 // A network as users describe it; without a bandwidth there is no network.

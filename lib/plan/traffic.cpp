@@ -44,7 +44,7 @@ std::vector<methods::TrafficRow> rows_of(
   return kind.traffic_rows(kind.timeline(options.method, length));
 }
 
-// The mean over the workers; 0 without `bytes`.
+// The mean over the workers; 0 if `bytes` is null.
 double mean_of(
     const std::vector<methods::TrafficPlan>& workers, std::int64_t methods::TrafficPlan::*bytes) {
   std::int64_t sum = 0;

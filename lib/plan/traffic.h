@@ -13,7 +13,8 @@
 
 namespace abtrain::plan {
 
-// The traffic of the example order; empty if it sends nothing. The result refers to `options`.
+// The traffic of the example order; empty if it sends nothing. The result keeps a reference to
+// `options`.
 methods::StepTraffic order_traffic(const config::RunOptions& options, const RunLength& length);
 
 // The traffic of each worker, in rank order.

@@ -34,7 +34,6 @@ std::vector<double> steps_of(std::vector<double> amounts, double tolerance) {
   return steps;
 }
 
-// Whether all runs of b are far below all runs of a.
 bool is_far_below(const Contender& b, const Contender& a) {
   constexpr double kSpreads = 10;
   constexpr double kLeast = 0.01;  // one point; for bits per byte, 1 % of them
@@ -71,8 +70,8 @@ bool has_same_winner(const Answer& a, const Answer& b) {
   return b.first.front() == winner && a.at[winner].is_on_its_way == b.at[winner].is_on_its_way;
 }
 
-// Whether a budget within which no further setting ends has another answer. Settings that tie
-// before their end may change places with each evaluation.
+// Whether the answer changes at a budget at which no further setting ends. Ignores that settings
+// that tie before their end may change places with each evaluation.
 bool is_overtaken(const Answer& before, const Answer& now) {
   const std::size_t winner = before.first.front();
   return before.first.size() == 1 ? now.first.front() != winner

@@ -28,7 +28,7 @@ struct Contender {
   double bytes = 0;                              // sent per worker
   double seconds = 0;                            // of training; over a link if one was given
   std::vector<std::vector<Waypoint>> ways = {};  // of each run, bytes ascending
-  double usual_spread = 0;     // of a setting's seeds on these data, as a standard deviation
+  double usual_spread = 0;     // usual standard deviation over the seeds on these data
   bool is_on_its_way = false;  // the values are from within(), before the end
 };
 
@@ -39,19 +39,19 @@ std::optional<Contender> within(const Contender& one, double bytes);
 std::vector<Contender> contenders(
     const std::vector<Setting>& settings, const std::vector<std::size_t>& members);
 
-// Whether the mean quality of a is higher than that of b, and the seeds separate them: the
-// difference is significant at 5 % (welch.h), or b is far below. Welch's test cannot decide between
-// few seeds that spread widely. b is far below a if all its runs are worse than those of a, and the
-// means differ by more than a point (1 % of the bits per byte) and ten usual spreads. If either has
-// a single run, the means decide.
+// Whether a has a higher mean quality than b, and the seeds separate the two: the difference is
+// significant at 5 % (welch.h), or b is far below a. The latter is for few seeds that spread
+// widely, with which Welch's test cannot decide: all runs of b are worse than all runs of a, and
+// the means differ by more than a point (1 % of the bits per byte) and by more than ten usual
+// spreads. If a or b has a single run, the means alone decide.
 bool is_better(const Contender& a, const Contender& b);
 
-// The winner from so many bytes on. A setting ties with the winner if the seeds do not separate
-// them, and if no better setting is separated from the winner.
+// The winner from `bytes` bytes on. A setting ties with the winner if the seeds separate neither
+// this setting nor any better one from the winner.
 struct Answer {
   double bytes = 0;                      // the budget, sent per worker
   std::vector<std::size_t> first = {};   // the winner, then those that tie with it
-  std::optional<std::size_t> next = {};  // the best of the others within budget
+  std::optional<std::size_t> next = {};  // the best setting that does not win or tie
   std::vector<Contender> at = {};        // all contenders, with their values within the budget
 };
 
@@ -63,17 +63,17 @@ struct SizeBudget {
   std::vector<Answer> answers;       // bytes ascending; each differs from the one before
 };
 
-// The smallest budget of bytes is what the cheapest setting sent in all. A setting that sends more
-// competes with what it had reached within the budget. Sizes within 2 % count as one budget, and so
-// do bytes. Budgets ascend; a budget with the same answers as the next smaller one is left out.
+// The winners for each budget of parameters and, within it, of bytes. The smallest budget of bytes
+// is the total of the cheapest setting; a setting that sent more competes with the quality that it
+// had reached within the budget. Sizes within 2 %, and bytes within 2 %, count as one budget.
+// Budgets ascend; one with the same answers as the next smaller one is left out.
 std::vector<SizeBudget> size_budgets(const std::vector<Contender>& all);
 
-// For each contender, the best one that dominates it: one with a mean quality that is no lower (a
-// tie is no proof of being as good), that costs no more bytes, parameters (2 %) and seconds (10 %),
-// and that is better in one of the four.
+// For each contender, the best one that dominates it: with no lower mean quality (a tie does not
+// prove that it is as good), no more bytes, parameters (to within 2 %) and seconds (10 %), and
+// better in at least one of the four.
 std::vector<std::optional<std::size_t>> dominators(const std::vector<Contender>& all);
 
-// Tolerances: 2 % of parameters and bytes, 10 % of seconds.
 inline constexpr double kSameSize = 1.02;
 inline constexpr double kSameBytes = 1.02;
 inline constexpr double kSameSeconds = 1.1;

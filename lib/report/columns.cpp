@@ -13,13 +13,11 @@ namespace abtrain::report {
 
 namespace {
 
-// A value as the column shows it.
 std::string value_text(const Column& column, double value) {
   return column.decimals < 0 ? formatted("{:.{}g}", value / column.unit, -column.decimals)
                              : formatted("{:.{}f}", value / column.unit, column.decimals);
 }
 
-// Marks the best of these figures, unless all look the same.
 void mark_best(
     const Column& column, const std::vector<std::size_t>& members,
     const std::vector<Setting>& settings, std::vector<Figure>& figures) {

@@ -10,7 +10,7 @@
 
 namespace abtrain::report {
 
-// Which cells of a column are marked. Front: those of the settings on the front of quality against
+// Which cells of a column are marked. Front: the cells of settings on the front of quality against
 // this column (front.h).
 enum class Best { None, Highest, Lowest, Front };
 
@@ -26,12 +26,12 @@ struct Column {
   std::string key;    // "bytes": its name in CSV, JSON and --columns
   std::string title;  // "MB sent": its heading in tables
   std::string help;   // what the column means, in one sentence
-  double unit = 1;    // the value shown as 1, as 1e6 for MB
+  double unit = 1;    // the value that is shown as 1, such as 1e6 for MB
   int decimals = 0;   // in the table; -N: N significant digits
   Best best = Best::None;
   bool is_default = false;
   bool is_median = false;  // over the repeats; else the mean
-  bool is_time = false;    // not reliable for a run beside other programs, so that gets no mark
+  bool is_time = false;    // not reliable, and not marked, for a run beside other programs
   std::function<std::optional<double>(const RunRecord&)> of_run = {};
 
   Figure figure(const Setting& setting) const;
@@ -52,7 +52,7 @@ std::vector<Figure> figures(const Column& column, const std::vector<Setting>& se
 std::vector<Column> shown_columns(
     std::vector<Column> columns, const std::vector<Setting>& settings);
 
-// The meaning of the mark of a cell in these columns: "best of the column".
+// The meaning of a mark in these columns, such as "best of the column".
 std::string mark_text(const std::vector<Column>& columns, const std::vector<Setting>& settings);
 
 // The figure for people: "88.71 ± 0.12", "-" or "not reached (1 of 3)".

@@ -166,7 +166,6 @@ void name_settings(std::vector<Setting>& settings) {
   rename_unclear([](const Setting& s) { return s.runs.front().folder; });
 }
 
-// A run, or the error that reading it threw.
 using RunOrError = std::variant<RunRecord, Error>;
 
 // Reads with several threads, since files on a network disk have high latency.

@@ -5,8 +5,8 @@
 // setting's time to the target is the median over its repeats. A repeat that missed the target
 // counts as infinite, so a setting has not reached the target if half or more of its repeats missed
 // it. All other figures are means over the repeats that finished, with the sample standard
-// deviation (n - 1). A setting with a diverged repeat ranks below all settings without one, however
-// good its other repeats are, and gets no mark.
+// deviation (n - 1). A setting with a diverged repeat ranks below all settings without one, and
+// gets no mark.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,6 @@ struct Setting {
   std::vector<RunRecord> runs;
 
   std::size_t finished() const;
-  // Whether at least one run has diverged.
   bool has_diverged() const;
   // The values that `of_run` returns, without those runs for which it returns none.
   std::vector<double> values(
@@ -42,11 +41,10 @@ struct Comparison {
   std::vector<std::string> varying;  // configuration keys whose values differ
   // Files or runs that could not be read, one line each: file, line, why.
   std::vector<std::string> skipped;
-  // The first line of the report; "" without a question (best_within() in verdict.h).
+  // The first line of the report (best_within() in verdict.h); "" if no question was asked.
   std::string answer = {};
   // Sentences for below the table (verdict.h).
   std::vector<std::string> verdict = {};
-  // What a sweep spent on tuning its settings.
   std::optional<Tuning> tuning = {};
 };
 
@@ -78,7 +76,7 @@ std::vector<std::vector<std::size_t>> by_data(const std::vector<Setting>& settin
 // none has finished.
 double quality_of(const Setting& setting);
 
-// Whether one of its runs lacked cores beside other programs.
+// Whether at least one of its runs lacked cores because of other programs.
 bool runs_beside_others(const Setting& setting);
 
 // `values` must not be empty; mean and median may be infinite.

@@ -13,7 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Runs may lie in a folder of run folders, or in a folder of such folders.
 constexpr int kLevels = 2;
 
 // True if the folder has one of a run's files, or is still empty.

@@ -22,7 +22,6 @@ struct Cell {
   bool is_best = false;
 };
 
-// A column for people.
 struct TextColumn {
   std::string title;
   bool is_words = false;  // aligned at the left
@@ -72,7 +71,7 @@ ordered_json figure_json(const Column& column, const Figure& figure, const Setti
       {"best", figure.is_best}};
 }
 
-// A table whose first row holds the titles.
+// The first row holds the titles.
 std::vector<TextColumn> text_columns(const std::vector<std::vector<std::string>>& rows) {
   std::vector<TextColumn> all;
   for (std::size_t k = 0; k < rows.front().size(); ++k) {
@@ -131,7 +130,6 @@ std::string markdown_text(const std::vector<TextColumn>& table) {
   return join(lines, "\n") + "\n";
 }
 
-// The text above the table.
 std::string answer_text(const Comparison& comparison) {
   return comparison.answer.empty() ? "" : comparison.answer + "\n\n";
 }
@@ -213,7 +211,7 @@ std::string as_table(const Comparison& comparison, const std::vector<Column>& co
   if (std::ranges::any_of(table, has_best)) {
     notes.push_back("* " + mark_text(columns, comparison.settings));
   }
-  // Names may contain this sign too.
+  // Skips the first column, because names may contain this sign, too.
   if (std::any_of(table.begin() + 1, table.end(), [](const TextColumn& column) {
         return std::ranges::any_of(column.cells, [](const Cell& cell) {
           return cell.text.find("±") != std::string::npos;

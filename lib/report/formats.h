@@ -22,12 +22,12 @@ std::string as_markdown(const Comparison& comparison, const std::vector<Column>&
 // configuration keys that differ. A target that was not reached is "inf".
 std::string as_csv(const Comparison& comparison, const std::vector<Column>& columns);
 
-// A target that was not reached is null. "verdict" is present if a column is about the front,
-// "tuning" if the comparison has one.
+// A target that was not reached is null. "verdict" is present if a column marks the front, "tuning"
+// if the comparison has a Tuning.
 std::string as_json(const Comparison& comparison, const std::vector<Column>& columns);
 
-// A sentence about the settings with workers that lacked cores beside other programs; "" if there
-// are none.
+// A sentence about the settings in which workers lacked cores because of other programs; "" if
+// there are none.
 std::string note_on_cores(const std::vector<Setting>& settings);
 // One line for each run that has not finished: its folder, how far it got and why it ended.
 std::vector<std::string> unfinished_runs(const Comparison& comparison);

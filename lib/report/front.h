@@ -17,7 +17,8 @@ namespace abtrain::report {
 inline constexpr const char* kFrontCosts = "train_seconds,bytes,parameters,link_seconds";
 
 // The columns of `--front`: the accuracy, the bits per byte or R^2, with the best one marked; then
-// the costs, each with the settings on the front marked; with a target the time to it, unmarked.
+// the costs, each with the settings on the front marked; with a target also the time to the target,
+// unmarked.
 std::vector<Column> front_columns(std::optional<double> target);
 
 struct FrontPoint {
@@ -25,8 +26,8 @@ struct FrontPoint {
   double cost = 0;
 };
 
-// One point per setting: means over its finished runs. None if no run has finished or the cost is
-// unknown.
+// One point per setting: means over its finished runs. None if no run has finished, a run has
+// diverged, or the cost is unknown.
 std::vector<std::optional<FrontPoint>> front_points(
     const Column& cost, const std::vector<Setting>& settings);
 

@@ -1,6 +1,5 @@
-// Formats a comparison as one self-contained HTML file: it holds its style, its
-// scripts (plotly.js among them) and its data, and a content security policy in
-// its head forbids the browser to load anything else.
+// Formats a comparison as one HTML file with its style, scripts (plotly.js among them) and data. A
+// content security policy in its head forbids the browser to load anything else.
 //
 // Throws Error(MissingInput) in a build without plotly.js.
 #pragma once

@@ -7,7 +7,7 @@
 namespace abtrain::report {
 
 // page_frame() holds the marks {{style}}, {{plotly}}, {{data}}, {{script}} and {{plots}}, in this
-// order, in the places of the other parts.
+// order, in the places where the other parts belong.
 std::string_view page_frame();
 std::string_view page_style();
 std::string_view page_script();

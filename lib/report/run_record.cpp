@@ -90,7 +90,7 @@ Decomposition decomposition(const JsonObject& event) {
   return cut;
 }
 
-// A number of steps; a damaged file may give it as 1e308.
+// Converts a number of steps, which a damaged file may give as 1e308.
 std::int64_t count_of(double steps) {
   return std::llround(std::clamp(steps, 0.0, 1e15));
 }
@@ -159,7 +159,7 @@ void read_waiting(const JsonObject& file, Summary& summary) {
   if (file.find("/by_worker") == nullptr || file.list("/by_worker").empty() || !(train > 0)) {
     return;
   }
-  // As in a run's own warning: in a shorter time, chance decides.
+  // The limits of a run's own warning. In a shorter run, chance decides who is slowest.
   constexpr double kSlow = 0.1;
   constexpr double kLeastSeconds = 5;
   const ordered_json& workers = file.list("/by_worker");

@@ -1,7 +1,7 @@
 // The contents of a run folder that are needed to compare runs.
 //
 // Seconds are training time: the clock stops during evaluations and checkpoints. Bytes are sent
-// bytes: up to an evaluation those of worker 0, for a whole run the mean over the workers. Reading
+// bytes: of worker 0 up to an evaluation, but the mean over the workers for a whole run. Reading
 // throws MissingInput for a folder or file that does not exist, DamagedData (a LocatedError,
 // "file:line: what is wrong") for a malformed file, and Config for an invalid config.yaml.
 #pragma once
@@ -76,16 +76,16 @@ struct Summary : Score {
   double train_seconds = 0;
   std::optional<double> link_seconds;  // over the given network
   double ms_per_step = 0;
-  // Shares of the training time. Workers wait for slower ones: the mean over the workers, and the
-  // share of the one that waits most. The slowest waits for nobody.
+  // Shares of the training time. Workers wait for slower ones: `waiting_share` is the mean over the
+  // workers, `waiting_max` the share of the worker that waits most. The slowest waits for nobody.
   double communication_share = 0;
   std::optional<double> waiting_share;
   std::optional<double> waiting_max;
   std::optional<double> coding_share;  // encoding and decoding
-  // "worker 2 on HOST", if it cost the others a tenth of a run that took some seconds.
+  // "worker 2 on HOST", if the others waited for it for over a tenth of a run of at least 5 s.
   std::string slowest;
   std::optional<double> core_share;  // fraction of its compute time in which a worker had a core
-  bool beside_others = false;        // it lacked cores beside other programs: unreliable times
+  bool beside_others = false;        // cores were lost to other programs: unreliable times
   double sent_bits = 0;             // per worker, step and dense parameter
   std::optional<double> encode_ms;  // per step
   std::optional<double> decode_ms;
@@ -102,7 +102,7 @@ struct RunRecord {
   std::string data;
   // Every key of the configuration that is in use, with its value, except name, seed and output.
   KeyValues keys;
-  KeyValues own_keys;  // those three
+  KeyValues own_keys;  // name, seed and output
   std::vector<Evaluation> evaluations;
   std::vector<Decomposition> decompositions;
   std::optional<double> vnmse;  // mean over the "compression" events
@@ -134,15 +134,14 @@ enum class Spectra { Skip, Read };
 
 RunRecord read_run(const std::string& folder, Spectra spectra = Spectra::Read);
 
-// The run folders found below some paths.
 struct FoundRuns {
   std::vector<std::string> folders;
   std::vector<std::string> without;  // a message for each path without runs
 };
 
 // Finds the run folders at or below `paths`: each path is a run folder, or holds run folders one or
-// two levels down. A folder counts as a run folder if it has any of a run's files or is empty,
-// whether the run is complete or not. Throws MissingInput for a path that does not exist.
+// two levels down. A folder counts as a run folder if it has any of a run's files or is empty.
+// Throws MissingInput for a path that does not exist.
 FoundRuns find_runs(const std::vector<std::string>& paths);
 
 }  // namespace abtrain::report

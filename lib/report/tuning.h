@@ -15,13 +15,13 @@ struct Setting;
 // The question that a comparison of rivals was to answer: who is best within a time.
 struct Question {
   double seconds = 0;     // of training; 0: equally many steps for all
-  std::string bandwidth;  // of a node's link, as "1Gbit"; "": as the runs themselves took it
+  std::string bandwidth;  // of a node's link, as "1Gbit"; "": seconds as the runs took them
   std::string latency;
   std::int64_t nodes = 0;
   bool operator==(const Question&) const = default;
 };
 
-// The lists have the form of the file. Each rival has "sweep", the name of the folder, then "name",
+// The lists are as in tuning.json. Each rival has "sweep", the name of the folder, then "name",
 // "why", "tried" (settings), "pilots" (short runs), "pilot_seconds" (total training time of the
 // pilots) and "chosen" ("optimizer.lr: 0.04"). Each rival that was left out has "name", "why" and
 // "kind" ("diverged" or "other").
@@ -33,8 +33,8 @@ struct Tuning {
   std::optional<Question> question = {};
 };
 
-// Joins the files of all folders that hold these runs, in the order of the settings; none if there
-// is no file. Throws Error(DamagedData).
+// Joins the files tuning.json of all folders that hold these runs, in the order of the settings;
+// nullopt if there is none. Throws Error(DamagedData).
 std::optional<Tuning> read_tuning(const std::vector<Setting>& settings);
 
 // The reason for leaving out a rival that the user did not name.
@@ -46,7 +46,7 @@ bool is_partial(const Tuning& tuning);
 // There is a column for the sweep if there are several.
 std::vector<std::vector<std::string>> tuning_rows(const Tuning& tuning);
 
-// One line for all rivals that were left out for the same reason.
+// One line for each reason, with all rivals that were left out for it.
 std::vector<std::string> left_out_lines(const Tuning& tuning);
 
 }  // namespace abtrain::report

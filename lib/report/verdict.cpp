@@ -45,7 +45,7 @@ struct Words {
   }
 };
 
-// Rounds up to three digits, so that "at most" stays true.
+// Rounds up, to three digits, so that "at most" stays true.
 std::string parameters_text(double parameters) {
   double unit = 1;
   while (parameters / unit >= 1000) {
@@ -122,7 +122,8 @@ class Judge {
     return one.name + (one.is_on_its_way ? " before its end" : "");
   }
 
-  // " (a gap of 0.4 points could be seen)": the largest such gap between the first and the others.
+  // " (a gap of 0.4 points could be seen)": the largest such gap between the winner and a setting
+  // that ties with it.
   std::string gap_text(const Answer& answer) const {
     double gap = 0;
     for (const std::size_t i : answer.first) {
@@ -195,7 +196,7 @@ class Judge {
     return formatted("{} {}", a.name, listed(parts));
   }
 
-  // One sentence for all settings that the same setting dominates in the same way.
+  // Adds one sentence for all settings that one setting dominates in the same respects.
   void add_dominated(std::vector<std::string>& lines) const {
     const auto by = dominators(all_);
     NamesByReason groups;

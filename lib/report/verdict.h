@@ -3,9 +3,9 @@
 //
 // A setting with a diverged run competes for nothing; a sentence says so.
 //
-// Settings are not separated if their seeds do not separate them (budgets.h); the verdict then
-// states what gap could have been seen (welch.h). If a setting has fewer than two finished runs,
-// the mean decides. Runs on different data do not compete.
+// If the seeds do not separate settings (budgets.h), the verdict says so, and which gap could have
+// been seen (welch.h). If a setting has fewer than two finished runs, the mean decides. Runs on
+// different data do not compete.
 #pragma once
 
 #include <string>
@@ -15,19 +15,19 @@
 
 namespace abtrain::report {
 
-// A setting that takes more than this many times the seconds of the question wins nothing.
+// How many times the seconds of the question a setting may take.
 inline constexpr double kInTime = 1.05;
 
-// One line of whole sentences each; names are safe to show. Data sets with fewer than two finished
+// Returns lines of whole sentences; names are safe to show. Data sets with fewer than two finished
 // settings give no lines. With `seconds`, a setting that took longer (kInTime) competes for
 // nothing.
 std::vector<std::string> verdict(const std::vector<Setting>& settings, double seconds = 0);
 
-// In one line, which of the settings that trained for at most `seconds` (plus 5 %) is best, and by
-// how much; with 0 seconds, of runs that trained equally many steps. `where`: what the seconds were
-// measured on. `is_partial`: usual rivals did not run, and the line says so. "" if runs of several
-// data sets, or of none, have finished, or if the runs did not all train the same number of steps
-// when steps were asked for.
+// Says in one line which setting that trained for at most `seconds` (plus 5 %) is best, and by how
+// much; with 0 seconds, which of settings that trained equally many steps. `where`: what the
+// seconds were measured on. `is_partial`: usual rivals did not run, which the line then says.
+// Returns "" if there are several data sets, if no setting has finished or diverged, or, with 0
+// seconds, if the numbers of steps differ.
 std::string best_within(
     const std::vector<Setting>& settings, double seconds, const std::string& where,
     bool is_partial = false);

@@ -45,7 +45,7 @@ double error_of(const std::vector<double>& values) {
   return std::pow(*standard_deviation(values), 2) / static_cast<double>(values.size());
 }
 
-// The two-sided probability of a value of at least |t|.
+// The two-sided probability that t is at least this large in magnitude.
 double tails(double t_squared, double freedom) {
   return beta_share(freedom / (freedom + t_squared), freedom / 2, 0.5);
 }
@@ -92,8 +92,8 @@ class Critical {
   std::array<double, kSteps + 1> table_{};
 };
 
-// The variance of a sample from a normal population with variance 1, and the probability of that
-// variance (up to a factor): points of the chi distribution over its square root.
+// A variance that a sample from a normal population with variance 1 may have, and its probability
+// up to a factor: the root of variance times degrees of freedom has a chi distribution.
 struct Share {
   double variance;
   double weight;

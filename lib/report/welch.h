@@ -17,11 +17,11 @@ std::optional<double> welch_p(const std::vector<double>& a, const std::vector<do
 inline constexpr double kSignificant = 0.05;
 inline constexpr double kPower = 0.8;
 
-// The difference of the means that the test would find at 5 %, two-sided, in 80 % of comparisons of
-// samples of these sizes, if the standard deviations of the samples were those of their normal
-// populations: the power of the test (J. Cohen, "Statistical power analysis for the behavioral
-// sciences", 1988, chapter 2), averaged over the variances that such samples have. None if a sample
-// has fewer than two values; 0 if neither varies.
+// The difference of the means that the two-sided test at 5 % would find in 80 % of comparisons of
+// samples of these sizes, if they came from normal populations with the standard deviations of `a`
+// and `b`. Follows from the power of the test (J. Cohen, "Statistical power analysis for the
+// behavioral sciences", 1988, chapter 2), averaged over the variances that such samples have. None
+// if a sample has fewer than two values; 0 if neither varies.
 std::optional<double> visible_gap(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace abtrain::report

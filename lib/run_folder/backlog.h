@@ -14,13 +14,13 @@ namespace abtrain::run_folder {
 
 class Backlog {
  public:
-  // `write` appends all of the bytes to the file or none, and throws Error(Io).
+  // `write` appends all of the bytes to the file, or none and throws Error(Io).
   Backlog(std::function<void(std::string_view)> write, Log& log)
       : write_(std::move(write)), log_(log) {}
 
-  // Writes what is left from earlier calls, then the bytes.
+  // Writes the bytes left from earlier calls, then `bytes`.
   void add(std::string_view bytes);
-  // Throws Error(Io) if something is left that still cannot be written.
+  // Writes the bytes left from earlier calls. Throws Error(Io) if that fails.
   void finish();
 
  private:

@@ -75,7 +75,7 @@ ordered_json values_of(const state::SafetensorsFile& file) {
   return values;
 }
 
-// Checks that the file belongs to this step and worker, and is not a copy of another one.
+// Checks that the file belongs to this step and worker, and is not a copy of another file.
 void check_place(const state::SafetensorsFile& file, std::int64_t step, int worker) {
   for (const auto& [key, number] :
        {std::pair(kStep, step), std::pair(kWorker, std::int64_t{worker})}) {
@@ -122,7 +122,7 @@ void verify(const Checkpoint& checkpoint) {
   try {
     workers = config::read_config(config).workers;
   } catch (const LocatedError&) {
-    // A resume reports what is wrong with the configuration.
+    // A resume reports the errors in the configuration.
   }
   ABT_CHECK(
       workers == checkpoint.workers(), DamagedData,

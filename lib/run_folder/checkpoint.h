@@ -23,8 +23,8 @@ namespace abtrain::run_folder {
 struct Checkpoint {
   std::string folder = {};
   std::int64_t step = 0;                           // steps done
-  std::int64_t run_steps = 0;                      // total steps of that run
-  std::vector<int> leads = {};                     // per worker: who stores its replicas' state
+  std::int64_t run_steps = 0;                      // total steps of the run
+  std::vector<int> leads = {};                     // per worker: the rank of its lead
   std::optional<double> validation_accuracy = {};  // for text: 1 / perplexity
   std::int64_t metrics_bytes = 0;                  // length of metrics.jsonl when it was saved
   std::string model_file = {};                     // hash of model.file, if it is known
@@ -35,19 +35,19 @@ struct Checkpoint {
 
 // Every checkpoint of a run folder whose manifest can be read, newest first.
 std::vector<Checkpoint> list_checkpoints(const std::string& run_folder);
-// The one with the best validation accuracy; the end if none has any.
+// Returns the checkpoint with the best validation accuracy; the end if none has a validation
+// accuracy.
 std::vector<Checkpoint>::const_iterator best_of(const std::vector<Checkpoint>& checkpoints);
 
-// The checkpoint in `folder` itself. Throws MissingInput, DamagedData.
+// Reads a checkpoint from its own folder. Throws MissingInput, DamagedData.
 Checkpoint read_checkpoint(const std::string& folder);
 
 // Compares all files with the manifest. Throws DamagedData naming the file.
 void verify(const Checkpoint& checkpoint);
-// Reads and verifies the checkpoint in `folder`.
 Checkpoint verified_checkpoint(const std::string& folder);
 
-// The newest checkpoint that verifies; the log names those that do not. If another run in the
-// folder removes one meanwhile, the search begins again.
+// Returns the newest checkpoint that passes verify(); the log names newer ones that fail. If
+// another run in the folder removes a checkpoint meanwhile, the search begins again.
 std::optional<Checkpoint> newest_checkpoint(const std::string& run_folder, Log& log);
 
 // "runs/my@best" means the checkpoint `best` of the run `runs/my`; for "runs/my" the checkpoint is
@@ -57,13 +57,13 @@ struct RunName {
 };
 RunName split_run_name(const std::string& name);
 
-// The checkpoint that a user names: "last", "best" (with the best validation accuracy), or
-// "step-400"; it is verified. Throws MissingInput, which lists the existing checkpoints;
+// Returns the checkpoint that a user names, and verifies it: "last", "best" (with the best
+// validation accuracy), or "step-400". Throws MissingInput, which lists the existing checkpoints;
 // DamagedData.
 Checkpoint named_checkpoint(const std::string& run_folder, const std::string& name);
 
-// The state that worker `rank` stored, plus the shared state of its replicas, which their lead
-// stored. Throws DamagedData.
+// Returns the state that worker `rank` stored, plus the shared state of its replica group, which
+// the lead stored. Throws DamagedData.
 state::State load_state(const Checkpoint& checkpoint, int rank);
 
 class CheckpointWriter {
@@ -71,7 +71,7 @@ class CheckpointWriter {
   struct Options {
     std::string run_folder;
     std::string config;     // YAML
-    std::int64_t keep = 2;  // how many of the newest to keep, besides the best
+    std::int64_t keep = 2;  // number of newest checkpoints to keep, besides the best
     std::string model_file = {};  // as in Checkpoint
   };
   // For tests: called between the steps of a save ("write", "publish",
@@ -80,9 +80,9 @@ class CheckpointWriter {
 
   CheckpointWriter(Options options, comm::Communicator& world, Log* log, Hook hook);
 
-  // Collective. `about` has everything but folder and leads. Returns false,
-  // with a warning in the log of worker 0, if some worker could not write; then
-  // nothing of this checkpoint is left and older ones are unchanged.
+  // Collective. `about` has everything but folder and leads. Returns false, with a warning in the
+  // log of worker 0, if some worker could not write; then nothing of this checkpoint is left, and
+  // older checkpoints are unchanged.
   bool save(Checkpoint about, state::State& state, int lead);
 
  private:
@@ -99,7 +99,8 @@ class CheckpointWriter {
   Hook hook_;
 };
 
-// Removes what interrupted saves have left behind.
+// Removes the remains of interrupted saves, and restores a checkpoint that such a save had moved
+// away.
 void clean_checkpoints(const std::string& run_folder);
 
 }  // namespace abtrain::run_folder

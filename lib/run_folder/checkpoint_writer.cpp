@@ -34,7 +34,7 @@ namespace {
 
 constexpr const char* kUnfinished = ".unfinished-";
 
-// A message that workers exchange; longer ones are truncated.
+// A message that workers exchange; longer messages are truncated.
 using Words = std::array<char, 512>;
 
 Words words_of(const std::string& message) {
@@ -43,8 +43,8 @@ Words words_of(const std::string& message) {
   return words;
 }
 
-// The problems of the workers that failed. If several have the same problem with different files,
-// only the first is quoted.
+// Returns the problems of the workers that failed. If several workers have the same problem with
+// different files, quotes only the first.
 std::string text_of(const std::vector<std::int64_t>& failed, const std::vector<Words>& problems) {
   std::vector<std::string> texts;
   std::set<std::string> reasons;
@@ -130,8 +130,8 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   const bool first = world_.rank() == 0;
   const std::string all = options_.run_folder + "/" + config::kCheckpoints;
   const std::string folder = formatted("{}/{}{}", all, kUnfinished, step_folder(about.step));
-  // Runs the body and returns whether it succeeded on all workers. An exception costs only this
-  // checkpoint: if the run cannot continue either, its next step says why.
+  // Runs the body and returns whether it succeeded on all workers. An exception cancels only this
+  // checkpoint: if the run cannot continue either, its next step reports the error.
   const auto all_succeed = [&](const auto& body) {
     std::optional<std::string> problem;
     try {
@@ -218,7 +218,7 @@ void CheckpointWriter::publish(const Checkpoint& about, const std::string& folde
   tell("publish", folder);
   check_run_lock();
   const std::string old = formatted("{}/{}{}", all, kObsolete, step_folder(about.step));
-  replace_folder(folder, place, old);  // one of the same step may be there, from before a resume
+  replace_folder(folder, place, old);  // `place` may exist, from before a resume
   try {
     remove_path(old);
     prune();
@@ -269,7 +269,7 @@ void settle_replaced(const std::string& to, const std::string& old) {
     return;
   }
   if (has_entry(to)) {
-    std::error_code ignored;  // replace_folder() does not ignore it
+    std::error_code ignored;  // a later replace_folder() reports it
     fs::remove_all(old, ignored);
   } else {
     rename_path(old, to);
@@ -294,7 +294,7 @@ void clean_checkpoints(const std::string& run_folder) {
       }
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::Io) {
-        continue;  // it may be whole
+        continue;  // the checkpoint may be whole
       }
     }
     fs::remove_all(path, ignored);

@@ -39,7 +39,7 @@ std::string message_of(int error) {
   return std::generic_category().message(error);
 }
 
-// Throws, with the reason in errno, unless `ok`.
+// Unless `ok`, throws Error(Io) with the reason in errno.
 void check_done(bool ok, const std::string& path) {
   ABT_CHECK(ok, Io, "cannot lock the run folder with '{}': {}", path, message_of(errno));
 }
@@ -173,7 +173,7 @@ void RunLock::release() noexcept {
   } catch (...) {
     // The file stays, as after a kill.
   }
-  file_ = Descriptor();  // on NFS, only now nothing is left in the folder
+  file_ = Descriptor();  // on NFS, only now is the folder empty
   if (made_folder_) {
     ::rmdir(folder_.c_str());
   }

@@ -1,10 +1,11 @@
 // The lock of a run folder. lock.json names the process that trains in it; that process holds a
 // lock on the open file (F_OFD_SETLK), which the kernel releases however the process ends. On NFS
-// and Lustre it is valid on all hosts. A file without a lock was left by a process that was killed.
+// and Lustre the lock is valid on all hosts. A lock.json without a lock was left by a process that
+// was killed.
 //
-// A process that finds another text in the file, or no file, has lost the folder: the file was
-// removed, a server gave up the lock of a host that it could not reach, or the file system has no
-// locks and a second program has started.
+// A holder that finds another text than its own in the file, or no file, has lost the folder: the
+// file was removed, a server gave up the lock of a host that it could not reach, or the file system
+// has no locks and a second program has started.
 #pragma once
 
 #include <optional>
@@ -18,8 +19,8 @@ namespace abtrain::run_folder {
 class RunLock {
  public:
   // Creates the folder if it is missing and takes its lock. Waits up to `patience` seconds for a
-  // holder that is about to end. Warns if the file system has no locks. Throws Error(Stopped), exit
-  // code 75, naming the holder.
+  // holder that is about to end; if it still holds the lock, throws Error(Stopped), exit code 75,
+  // naming it. Warns if the file system has no locks.
   RunLock(std::string folder, Log& log, double patience = 5);
   // Releases the lock, and removes the folder if it was created here and is
   // still empty.
@@ -41,9 +42,8 @@ class RunLock {
   Descriptor file_;  // open while the lock is held
 };
 
-// These act on the lock that this process holds; without one they do nothing. A
-// process trains one run, and whatever ends it early, in whatever thread,
-// releases the lock first.
+// These functions act on the lock that this process holds; if it holds none, they do nothing. A
+// process trains one run, and any code that ends it early, on any thread, releases the lock first.
 void check_run_lock();
 void release_run_lock() noexcept;
 // Whether a check has found that the lock is lost: the folder then belongs to
@@ -57,7 +57,7 @@ struct LockSeen {
   std::string holder;           // "process 123 on host, since 2026-01-02T03:04:05Z"
   std::optional<bool> is_held;  // nullopt: the file system does not tell
 };
-// The lock as seen from outside; nullopt if there is no file.
+// Returns the state of a folder's lock, as any process sees it; nullopt if there is no lock file.
 std::optional<LockSeen> look_at_lock(const std::string& folder);
 
 }  // namespace abtrain::run_folder

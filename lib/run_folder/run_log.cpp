@@ -17,7 +17,7 @@ namespace {
 constexpr double kLiveSeconds = 0.2;
 constexpr double kPlainSeconds = 30;
 
-// The `seconds` of the last of these lines; 0 if it has none.
+// Returns `seconds` of the last of these lines; 0 if that line has none.
 double seconds_of_last(std::string_view lines) {
   if (lines.ends_with('\n')) {
     lines.remove_suffix(1);

@@ -1,5 +1,5 @@
-// What a run writes while it trains: metrics.jsonl, its numbers for
-// TensorBoard, and lines for people. Only worker 0 has one.
+// Writes the log of a run: metrics.jsonl, its numbers for TensorBoard, and lines for people. Only
+// worker 0 has a RunLog.
 // A full disk does not end the run (run_folder/backlog.h).
 #pragma once
 
@@ -22,9 +22,9 @@ namespace abtrain::run_folder {
 
 class RunLog {
  public:
-  // Keeps the first `keep` bytes of `folder`/metrics.jsonl, or with -1 all whole
-  // lines, and appends to them.
-  // With train.tensorboard, their numbers go to TensorBoard too.
+  // Keeps the whole lines in the first `keep` bytes of `folder`/metrics.jsonl (-1: in the whole
+  // file), and appends to them.
+  // With train.tensorboard, the numbers of all lines go to TensorBoard too.
   RunLog(
       const config::RunOptions& options, const std::string& folder, Log& log,
       std::int64_t keep = 0);
@@ -34,8 +34,8 @@ class RunLog {
   // Appends {"event": name, "step": step, "seconds": seconds since the start,
   // fields...}.
   void event(const char* name, std::int64_t step, const nlohmann::ordered_json& fields);
-  // A live line on a terminal; elsewhere a plain line every half minute.
-  // `rate`: images, examples or tokens, as `unit` says, per second.
+  // A live line on a terminal; elsewhere a plain line every half minute. `rate`: per second, in the
+  // given unit (images, examples or tokens).
   void progress(
       std::int64_t step, std::int64_t total, const std::string& phase, double loss, double rate,
       const char* unit);
@@ -54,7 +54,7 @@ class RunLog {
 
  private:
   // Continues in new files, with a warning, if another process has removed or replaced the old
-  // ones. Throws Io.
+  // files. Throws Io.
   void find_files_again();
   // Runs the body. Logs its Error as a warning, once.
   void try_to(const std::function<void()>& body);

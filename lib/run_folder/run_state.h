@@ -28,7 +28,8 @@ struct RunStatus {
   std::optional<std::int64_t> step = {};
 };
 
-// If the file system has no locks, a lock file counts as held. Throws Error if it cannot be read.
+// If the file system has no locks, a lock file counts as held. Throws Error if the lock file cannot
+// be read.
 RunStatus status_of(const std::string& folder);
 
 }  // namespace abtrain::run_folder

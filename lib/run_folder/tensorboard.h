@@ -2,9 +2,9 @@
 // configuration as hyperparameters. A resumed run rebuilds the file from metrics.jsonl: events
 // logged after the checkpoint are dropped from both.
 //
-// An event's wall time is the start of the run plus the event's `seconds`: the
-// relative axis of TensorBoard is the run's own clock, which stands still
-// between a stop and a resume. Errors: Io, but only when a run begins.
+// An event's wall time is the start of the run plus the event's `seconds`: the relative axis of
+// TensorBoard is the run's own clock, which stands still between a stop and a resume. Throws
+// Error(Io), but only when a run begins.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

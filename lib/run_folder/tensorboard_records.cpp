@@ -110,8 +110,7 @@ std::string tensorboard_head(const config::RunOptions& options, std::int64_t sta
   const auto time = static_cast<double>(start);
   constexpr int kStart = 1;
   const Message summary = Message().message(1, session_start(options, start));
-  // A reader that has seen an earlier file of the run forgets it at the second
-  // record.
+  // The second record makes a reader forget an earlier file of the run.
   return tfrecord(event_at(time, 0).bytes(3, "brain.Event:2").bytes()) +
          tfrecord(event_at(time, 0).message(7, Message().integer(1, kStart)).bytes()) +
          tfrecord(event_at(time, 0).message(5, summary).bytes());

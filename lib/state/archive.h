@@ -18,9 +18,8 @@
 
 namespace abtrain::state {
 
-// Replicas: all members of the worker's replica group hold the same bits, so
-// one of them stores the tensor for all. Worker: the tensor is this worker's
-// alone.
+// Replicas: all members of the worker's replica group hold bit-identical copies, so one member
+// stores the tensor for all. Worker: the tensor is this worker's alone.
 enum class Owner { Worker, Replicas };
 
 // The state of one worker. Tensors are fp32.
@@ -31,7 +30,7 @@ struct State {
 
   std::map<std::string, at::Tensor> own;
   std::map<std::string, at::Tensor> replicas;
-  std::shared_ptr<nlohmann::ordered_json> values;  // not shared, but incomplete here
+  std::shared_ptr<nlohmann::ordered_json> values;  // a pointer, as the type is incomplete here
 };
 
 class Archive {
@@ -49,15 +48,14 @@ class Archive {
     return loading_;
   }
 
-  // An undefined tensor is stored as an empty one. Loading copies into a
-  // defined tensor. An undefined tensor becomes the stored one, which must have
-  // `numel` elements if that is given, or stays undefined if an empty one is
-  // stored.
+  // Saves or loads a tensor. An undefined tensor is saved as an empty one. Loading copies the
+  // stored tensor into a defined one; an undefined tensor becomes the stored one, which must have
+  // `numel` elements if that is given, or stays undefined if the stored one is empty.
   void tensor(
       const std::string& name, at::Tensor& tensor, Owner owner,
       std::optional<std::int64_t> numel = std::nullopt);
-  // A std::int64_t, a double, a bool, a std::string, a list of numbers, or any
-  // value of JSON.
+  // Saves or loads a std::int64_t, a double, a bool, a std::string, a list of numbers, or any value
+  // of JSON.
   template <class T>
   void value(const std::string& name, T& value);
 

@@ -88,8 +88,8 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   file_.read(0, first.data(), 8);
   std::uint64_t length = 0;
   std::memcpy(&length, first.data(), 8);
-  // A file of torch.save (a zip archive, formerly a bare pickle) has no such
-  // length, but a header's length may begin with the same bytes.
+  // A file of torch.save begins with "PK" (zip) or 0x80 (an old pickle) instead of a length. A
+  // valid length may begin with these bytes, but never exceeds the file.
   const std::string_view begin(first.data(), 8);
   ABT_CHECK(
       length <= size - 8 || !(begin.starts_with("PK") || begin.starts_with("\x80")), DamagedData,

@@ -23,20 +23,19 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// Writes the tensors in the order in which they are given. Those of int32, int64,
-// Half and BFloat16 keep their dtype; all others are converted to F32. The file is
-// written under a temporary name and then renamed. `watch` is called with each
-// piece of the file, in order. Returns the size of the file in bytes. Throws
-// Error(Io).
+// Writes the tensors in the order in which they are given. Tensors of int32, int64, Half and
+// BFloat16 keep their dtype; all others are converted to F32. The file is written under a temporary
+// name and then renamed. `watch` is called with each piece of the file, in order. Returns the size
+// of the file in bytes. Throws Error(Io).
 std::uint64_t write_safetensors(
     const std::string& path, const std::vector<NamedTensor>& tensors,
     const std::map<std::string, std::string>& metadata,
     const std::function<void(std::string_view)>& watch = {});
 
-// Parses the header of a file; each tensor is read from disk on request. Throws MissingInput, or
-// DamagedData naming the tensor that is missing or has another shape. The constructor checks what
-// Python's safetensors also requires: each tensor has the bytes of its shape, and together they
-// fill the file without gap or overlap.
+// Parses the header of a file; each tensor is read from disk on request. Throws
+// Error(MissingInput), and Error(DamagedData) naming a tensor that is missing or has another shape
+// than expected. The constructor makes the same checks as Python's safetensors: each tensor has the
+// bytes of its shape, and together they fill the file without gap or overlap.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
@@ -47,16 +46,16 @@ class SafetensorsFile {
   bool has(const std::string& name) const {
     return places_.contains(name);
   }
-  // Removes `prefix`, with which all names begin, also in the metadata ("shape:NAME").
+  // Removes `prefix` from all names, which must begin with it, also in the metadata ("shape:NAME").
   void strip(const std::string& prefix);
   // Names of all tensors, in the file's order.
   std::vector<std::string> names() const;
   const std::vector<StoredTensor>& tensors() const {
     return header_.tensors;
   }
-  // An fp32 tensor on the CPU, from F32, F64, F16 or BF16.
+  // Returns an fp32 tensor on the CPU; the file may hold F32, F64, F16 or BF16.
   at::Tensor read(const std::string& name, const std::vector<std::int64_t>& sizes) const;
-  // An int32 tensor on the CPU, from I32.
+  // Returns an int32 tensor on the CPU; the file must hold I32.
   at::Tensor read_integers(const std::string& name, const std::vector<std::int64_t>& sizes) const;
   std::vector<std::int64_t> shape(const std::string& name) const;
   // An entry of the metadata; "" if there is none.

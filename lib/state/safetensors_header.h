@@ -15,7 +15,6 @@ namespace abtrain::state {
 // "64,3,3,3"
 std::string shape_text(const std::vector<std::int64_t>& sizes);
 
-// One tensor of a file.
 struct StoredTensor {
   std::string name;
   std::string dtype;  // "F32", "I64", ...; may be one that we do not know
@@ -45,9 +44,8 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Parses the entries of one JSON object. Throws Error(DamagedData), naming
-// `path` and the tensor, if one is malformed or occurs twice. Does not check
-// that the file has these bytes.
+// Parses the entries of one JSON object. Throws Error(DamagedData), naming `path` and the tensor,
+// if an entry is malformed or occurs twice. Does not check that the file has these bytes.
 SafetensorsHeader parse_header(std::string_view text, const std::string& path);
 
 // The bytes before the first tensor: the length, the JSON, and spaces so that

@@ -166,7 +166,7 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
   std::ranges::for_each(sweep.grid, vary);
   vary(sweep.seeds);
   check(sweep.common);
-  // An item of the list may override `set`, but `--set` may not set its keys.
+  // An item of the list may override `set`, but `--set` may not set a key of an item.
   for_each_assignment(sweep.list, [&](const Assignment& one) {
     if (one.override.key == "seed" && !sweep.seeds.empty()) {
       problems.push_back({one.override.place, "seed", "given in 'seeds' too"});

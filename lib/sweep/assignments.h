@@ -14,27 +14,27 @@ namespace abtrain::sweep {
 
 class AssignmentReader {
  public:
-  // Problems are appended to `problems`, which must outlive it.
+  // Appends problems to `problems`, which must outlive the reader.
   explicit AssignmentReader(std::vector<Problem>& problems) : problems_(problems) {}
   AssignmentReader(const AssignmentReader&) = delete;
   AssignmentReader& operator=(const AssignmentReader&) = delete;
 
   // Appends the assignments in `value` to `out`: for method.rank, {rule: energy, keep: 0.8} holds
-  // two. `place`: where the key stands, for error messages.
+  // two. `place`: of the key, for error messages.
   void add(const std::string& key, const Location& place, const Value& value, Choice& out);
   // Adds all keys of a section; `prefix` is "" or ends with a '.'.
   void add_section(const std::string& prefix, const Value& section, Choice& out);
-  // Reads a section's table.
+  // Reads `section` into the options of `fields`.
   void read(const Fields& fields, const Value& section);
   // Reads {a.b: 3, c.d: x 2}, where x 2 doubles the value that a rival has.
   Move move(const Value& section);
-  // Appends a problem.
   void problem(const Location& place, const std::string& key, std::string text) {
     problems_.push_back({place, key, std::move(text)});
   }
 
  private:
-  // The value in its printed form. If the key cannot take it, appends a problem and returns "".
+  // Returns the value in its printed form; if the key cannot take it, appends a problem and returns
+  // "".
   std::string checked(const config::Override& override);
 
   std::vector<Problem>& problems_;
@@ -45,20 +45,19 @@ class AssignmentReader {
 // The field with this full name, or null.
 const Field* find_field(const Fields& all, const std::string& key);
 
-// "3", or "rule: energy, keep: 0.8"; equal values have equal text.
+// "3", or "rule: energy, keep: 0.8"; equal choices have equal texts.
 std::string text_of(const Choice& choice);
 // Whether `whole` sets every key that `part` sets, to the same value.
 bool contains(const Choice& whole, const Choice& part);
 
-// Calls `visit` with each assignment of the choices.
 void for_each_assignment(const std::vector<Choice>& choices, const auto& visit) {
   for (const Choice& choice : choices) {
     std::ranges::for_each(choice, visit);
   }
 }
 
-// Appends a problem for each key that gets values in two places; a varied key may get them in only
-// one.
+// Appends a problem for each key that is varied twice (grid, `seeds`), or although `set` or `--set`
+// sets it. Only items of `list` may override `set`.
 void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems);
 
 }  // namespace abtrain::sweep

@@ -1,4 +1,4 @@
-// A child process: it writes to a log file and ends no later than its parent.
+// A child process that writes to a log file and ends no later than its parent.
 #pragma once
 
 #include <sys/types.h>
@@ -36,8 +36,8 @@ class ChildProcess {
   std::optional<int> code_;
 };
 
-// The cores for the child in `slot`, 0 to slots - 1: an equal share of those that this process may
-// use. Empty (no restriction) if there is one slot.
+// Returns the cores for the child in `slot`, 0 to slots - 1: an equal share of the cores that this
+// process may use. Empty (no restriction) if there is one slot.
 std::vector<int> cores_of_slot(std::size_t slot, std::size_t slots);
 
 }  // namespace abtrain::sweep

@@ -27,8 +27,8 @@ bool defines(const RivalSketch& sketch, const std::string& key) {
   return key.ends_with(".name") || is_muon || sketch.kind == RivalSketch::Kind::Reducer;
 }
 
-// Adds a warm-up given in steps or epochs as a share of the configured run, so that runs of all
-// lengths get a proportional one.
+// Adds `warmup`, if it is given in steps or epochs, as a share of the configured run, so that runs
+// of all lengths get a proportional warm-up.
 void add_share(Sets& sets, const char* key, const Duration& warmup, const RunLength& length) {
   if (warmup.unit != Duration::Unit::Percent && warmup.value > 0) {
     const double percent = std::min(
@@ -38,9 +38,9 @@ void add_share(Sets& sets, const char* key, const Duration& warmup, const RunLen
   }
 }
 
-// The keys of the sketch that the command line does not set. Notes in `why` where the command line
-// replaces a value. Throws Error(Config) if it changes a key that makes the rival what it is; in a
-// plan, the sketch keeps such a key.
+// Returns the sketch's keys that the command line does not set, and notes in `why` each value that
+// the command line replaces. Throws Error(Config) if the command line changes a key that makes the
+// rival what it is; in a plan, such a key keeps the sketch's value.
 Sets fitted(const RivalSketch& sketch, const Ground& ground, std::string& why) {
   Sets own;
   for (const Assignment& one : assignments_of(sketch.set(ground.base))) {
@@ -67,8 +67,8 @@ Sets ab_keys(const std::string& name, const Ground& ground) {
     keys = joined({keys, ground.size});
   }
   if (name == "ab_recipe") {
-    // The rule is `budget` already. Rules other than `budget` and `ratio` have no ratio of their
-    // own, so the recipe takes the ratio that they result in.
+    // The sketch sets the rule `budget`. If the configured rule is neither `budget` nor `ratio`, it
+    // has no ratio of its own, so the recipe takes the ratio that results from it.
     const bool has_ratio = method.rank.rule == linalg::RankRuleName::Budget ||
                            method.rank.rule == linalg::RankRuleName::Ratio;
     const std::string own = print_number(has_ratio ? method.rank.ratio : ground.ratio);
@@ -173,7 +173,6 @@ Sets common_of(const Ground& ground, const Sets& sets) {
 std::vector<RivalPlan> rivals_of(const RivalSketch& sketch, const Ground& ground) {
   const RivalPlan begun = begun_of(sketch, ground);
   std::vector<RivalPlan> all;
-  // The first shape keeps the name of the sketch.
   const auto add = [&](const std::string& name, const std::string& what, const Sets& size) {
     RivalPlan& one = all.emplace_back(begun);
     one.name += all.size() == 1 ? "" : "_" + name;

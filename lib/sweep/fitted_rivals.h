@@ -9,12 +9,12 @@
 
 namespace abtrain::sweep {
 
-// The overrides that all rivals share. `sets`: those of the command line. Overrides of the model
-// are kept with each rival, since the small networks have others.
+// Returns the overrides that all rivals share. `sets`: the command line's overrides. Except in a
+// plan, overrides of the model stay with each rival, because small networks need other ones.
 Sets common_of(const Ground& ground, const Sets& sets);
 
-// The rival, once for each shape of its network if it has several. The first shape gets no suffix
-// in its name. Throws Error(Config) if the rival makes no sense for the configuration.
+// Returns the rival, once for each shape of its network. The name of the first shape gets no
+// suffix. Throws Error(Config) if the rival makes no sense for the configuration.
 std::vector<RivalPlan> rivals_of(const RivalSketch& sketch, const Ground& ground);
 
 }  // namespace abtrain::sweep

@@ -33,7 +33,6 @@ std::size_t exploring_rounds(const Halving& halving) {
   return halving.settings < 2 ? 0 : static_cast<std::size_t>(1 + (later + kNext - 1) / kNext);
 }
 
-// All rounds of pilots.
 std::size_t pilot_rounds(const Halving& halving) {
   return halving.settings < 2 ? 0 : exploring_rounds(halving) + 2;
 }
@@ -62,7 +61,7 @@ std::size_t more_seeds(const Sweep& sweep) {
   return sweep.halving->rivals.size() < 2 ? 0 : wanted - std::min(wanted, seeds_in(sweep));
 }
 
-// A round without runs yet. `name`: of its folder.
+// Returns a round without runs yet. `name`: its folder.
 Sweep plain(const Sweep& sweep, const std::string& name) {
   Sweep out = sweep;
   out.halving.reset();
@@ -86,7 +85,7 @@ Choice seed_choice(std::int64_t seed, const Location& place) {
   return {Assignment{config::literal_override("seed", text, place), text}};
 }
 
-// A round of pilots. `runs`: for each rival.
+// `runs`: those of each rival.
 Sweep pilot_sweep(
     const Sweep& sweep, std::size_t round, const std::vector<Search>& searches,
     const std::vector<std::vector<Search::Run>>& runs) {
@@ -108,7 +107,7 @@ Sweep pilot_sweep(
   return out;
 }
 
-// The keys of a full-length run that is to take the comparison's seconds on this machine.
+// Returns train.seconds for a run that goes by the clock, but nothing for seconds on a link.
 Choice by_clock(const Halving& halving, const Location& place) {
   if (halving.seconds == 0 || !halving.link.bandwidth.empty()) {
     return {};
@@ -138,8 +137,8 @@ std::string setting_text(const Choice& setting) {
   return setting.empty() ? "as configured" : join(mapped(setting, part), ", ");
 }
 
-// Whether the run has a result; if not, it has diverged. Throws Error(MissingInput) if it has not
-// ended.
+// Returns true if the run has finished and false if it has diverged. Throws Error(MissingInput) if
+// neither.
 bool has_result(const PointRun& run) {
   const PointState state = own_state_of(run);
   if (state == PointState::Failed && has_diverged(run)) {
@@ -153,7 +152,7 @@ bool has_result(const PointRun& run) {
   return true;
 }
 
-// Reads the run folder of a pilot. `steps`: at full length.
+// Reads a pilot's run folder. `steps`: of a full-length run; `length`: the pilot's share of it.
 PilotResult pilot_result(
     const PointRun& run, const plan::Link& link, std::int64_t steps, double length) {
   PilotResult result;
@@ -182,8 +181,8 @@ PilotResult pilot_result(
   damaged(path, std::ssize(lines), "expected an evaluation of the final model");
 }
 
-// Puts the runs with further seeds of the two best rivals before the full-length runs, whose
-// results must be there. Skips rivals that diverged or took too long.
+// Adds runs with further seeds for the two best rivals, before the full-length runs in `now`, which
+// must have ended. Passes over rivals that diverged or took too long.
 void add_more_seeds(const Sweep& sweep, Round& now) {
   const Halving& halving = *sweep.halving;
   const auto points = list_points(now.sweep);

@@ -1,9 +1,10 @@
-// Tunes rivals before they are compared. Every rival may try the same number K of settings
-// (sweep/search.h), in pilots of a quarter of the length: three in the first round, two in each
-// later one, and in a last one as many as turned out to repeat others. Then the best new setting
-// and the rival as configured train for half the length with two seeds each. The best setting goes
-// on if it is better by more than the spread of the seeds, else the rival as configured; it trains
-// at full length, with all seeds. The two best rivals may get more seeds after that.
+// Tunes rivals before they are compared. Every rival may try the same number of settings
+// (sweep/search.h), in pilots of a quarter of the length: three settings in the first round, two in
+// each later round, and in one more round a replacement for each setting that turned out to repeat
+// another. Then the rival as configured and its best other setting train for half the length with
+// two seeds each. The other setting is chosen if it is better by more than the spread of the seeds,
+// else the rival as configured. The choice trains at full length, with all seeds; then the two best
+// rivals may get more seeds.
 //
 //   base: my.yaml
 //   halving:
@@ -18,12 +19,12 @@
 //         tune: [{}, {optimizer.lr: x 2}, {optimizer.lr: x 0.5}, {optimizer.weight_decay: 0.1}]
 //   seeds: 3
 //
-// Each round is a sweep of its own; its list depends on the results of the rounds before. The
-// pilots' folders are <output>/<sweep>/pilots/<round>. A pilot's quality is that of its final
-// model, on the held-out examples if there are any. A pilot that diverged is the worst; among
-// equals, the first one wins. With `seconds`, full-length runs go by the clock (train.seconds). The
-// steps of pilots, and of all runs if seconds count on a link, follow from the speed of the fastest
-// pilot among settings that compute the same, because disturbances only ever make a machine slower.
+// Each round is a sweep of its own. The pilots' folders are <output>/<sweep>/pilots/<round>. A
+// pilot's quality is its final model's, on the held-out examples if there are any. A pilot that
+// diverged is the worst; among equals, the first one wins. With `seconds`, full-length runs end by
+// the clock (train.seconds) or, if seconds count on a link, after the steps that fit into them.
+// These, and the steps at half length, follow from the fastest pilot among settings with equally
+// long steps, because disturbances only ever make a machine slower.
 #pragma once
 
 #include <cstdint>
@@ -36,19 +37,17 @@
 
 namespace abtrain::sweep {
 
-// Number of rounds: those that explore, the one that replaces settings that repeated others, the
-// one that decides, the one at full length and the one with more seeds. Rounds count from 0. With
-// one setting there are no pilots.
+// Number of rounds, which count from 0: those of pilots (none with one setting), one at full length
+// and, if the two best rivals get more seeds, one for these.
 std::size_t rounds_of(const Sweep& sweep);
 // The length of the round's runs as a share of the rival's: 1/4, 1/2 or 1.
 double length_of(const Halving& halving, std::size_t round);
-// The number of steps of such a run, if `whole` is the full length. kPilotLength: the length of the
-// pilots that explore.
+// Number of steps in a run of this length if a full-length run has `whole` steps. kPilotLength: the
+// length of the pilots that explore.
 std::int64_t steps_in(std::int64_t whole, double length);
 inline constexpr double kPilotLength = 0.25;
 // The maximum number of new runs in a round.
 std::size_t runs_in(const Sweep& sweep, std::size_t round);
-// The expected number of new runs.
 std::size_t expected_runs(const Sweep& sweep, std::size_t round);
 
 // The runs that each rival gets in all rounds together.
@@ -64,21 +63,21 @@ double seconds_of(
 
 // A round as a plain sweep, and the searches that led to it.
 struct Round {
-  // At full length, it also holds the runs of the rounds before, after the new ones.
+  // The new runs. In the round with more seeds, the other full-length runs follow them.
   Sweep sweep;
-  std::size_t runs = 0;  // new ones; 0: there is nothing to train
+  std::size_t runs = 0;  // number of new runs; 0: there is nothing to train
   std::vector<Search> rivals;
   bool is_full = false;  // the first round at full length
   bool is_last = false;
 };
-// Reads the results of the earlier rounds from their folders. Throws Error(MissingInput), naming
-// the pilot, if one is missing.
+// Returns a round, from the results of the earlier ones in their folders. Throws
+// Error(MissingInput), naming the run, if a result is missing.
 Round round_of(const Sweep& sweep, std::size_t round);
 
 // Writes what each rival was given to <output>/<sweep>/tuning.json: "settings", the "seconds" of a
-// full-length run (0: by steps) and the "link" on which it was to take them; for each of "rivals"
-// name, why, tried, pilots, pilot_seconds and chosen; for each of "left_out" name, why and kind.
-// `full`: a round at full length.
+// full-length run (0: by steps) and the "link" that they refer to; for each of "rivals" name, why,
+// tried, pilots, pilot_seconds and chosen; for each of "left_out" name, why and kind. `full`: a
+// round at full length.
 void write_tuning(const Sweep& sweep, const Round& full);
 
 }  // namespace abtrain::sweep

@@ -9,11 +9,13 @@
 
 namespace abtrain::sweep {
 
-// Appends problems, each with its place. All rivals must have the same number of settings.
+// Appends problems, each with its place. Without the key `settings`, all rivals must have equally
+// many moves in `tune`.
 Halving read_halving(const Value& section, AssignmentReader& assignments);
 
 // Makes the keys of `set` and `--set` hold for all rivals, by removing them from the rivals' own
-// keys. Keys that make a rival what it is (method.name, ...), and train.steps, are a problem.
+// keys. Appends a problem for train.steps, and for another value of a key that makes a rival what
+// it is (method.name, ...).
 void give_all(Halving& halving, const Choice& common, AssignmentReader& assignments);
 
 }  // namespace abtrain::sweep

@@ -10,7 +10,7 @@
 
 namespace abtrain::sweep {
 
-// The runs to be trained after a list of points.
+// The runs that remain to be trained after the listed points.
 struct Later {
   double runs = 0;
   double lengths = 0;  // total length of these runs; a listed point counts as 1
@@ -23,10 +23,10 @@ struct Later {
 //
 // After a signal (base/signals.h), which is passed on to the runs so that they save, throws
 // Error(Stopped); the next call resumes. Throws Error(Config) before starting anything if a folder
-// holds another configuration (PointState::Foreign in point_state.h).
+// holds another configuration (PointState::Foreign).
 //
 // The estimate of the remaining time includes `later`. `may_diverge`: a point that has diverged
-// counts as finished, as a pilot does, and its exit code as 0.
+// counts as finished, with exit code 0 (for pilots).
 int train_points(
     const std::vector<PointRun>& runs, std::size_t jobs, const std::string& program, Log& log,
     const Later& later = {}, bool may_diverge = false);

@@ -83,7 +83,7 @@ std::string grid_text(const std::vector<std::vector<std::string>>& lines) {
   return out;
 }
 
-// Explains the names and figures below the table, and says what the figures leave out.
+// Returns the notes below the table, which explain its names and figures.
 std::string notes_text(const MethodTable& table) {
   const auto has = [&](auto holds) { return std::ranges::any_of(table.rows, holds); };
   std::string out =

@@ -26,7 +26,7 @@ std::string hash_of(const config::RunOptions& options) {
   return formatted("{:08x}", static_cast<std::uint32_t>(hash_of_text(content_of(options))));
 }
 
-// Collects the faults of points; reports a fault that several points share once.
+// Collects the faults of points, equal ones once.
 class Faults {
  public:
   Faults(const Sweep& sweep, std::size_t points) : source_(sweep.source()), points_(points) {}

@@ -5,7 +5,7 @@
 // configuration therefore share its run, and a changed configuration gets
 // another folder.
 //
-// Throws one LocatedError with all problems of all points, of the kind of the first one: Config
+// Throws one LocatedError with all problems of all points, of the kind of the first problem: Config
 // unless stated otherwise below.
 #pragma once
 
@@ -28,7 +28,6 @@ struct PointRun {
   std::vector<std::string> notes = {};
 };
 
-// Reads the configuration of one point.
 PointRun resolve(const Sweep& sweep, const Point& point);
 
 // Reads the configurations of all points and checks each by itself. A fault
@@ -36,12 +35,12 @@ PointRun resolve(const Sweep& sweep, const Point& point);
 // configuration are a fault too.
 std::vector<PointRun> resolve_all(const Sweep& sweep);
 
-// The configuration without name and output, as YAML: equal for the same run.
+// The configuration without name and output, as YAML.
 std::string content_of(config::RunOptions options);
 
-// The checks that need the shape of the data, which `abtrain train` makes before its first step.
-// `here`: the runs train on this machine, so its memory is checked too. Throws MissingInput if an
-// image folder does not exist.
+// Checks that the run folders can be created, and makes the checks of `abtrain train` that need the
+// shape of the data. `here`: the runs train on this machine, so its memory is checked too. Throws
+// MissingInput if an image folder does not exist.
 void check_runs(const Sweep& sweep, const std::vector<PointRun>& runs, bool here);
 
 }  // namespace abtrain::sweep

@@ -1,5 +1,5 @@
-// The common ground of a configuration's rivals: the configuration itself, what the command line
-// gives, and the size of AB-training, which the small networks match.
+// What all rivals of a configuration share: the configuration itself, the keys on the command line,
+// and the size of AB-training, which the small networks match.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace abtrain::sweep {
 
-// Another network of the same family in which AB-training stores as many parameters, at a lower
-// compression.
+// Another network of the same family in which AB-training stores as many parameters as in the
+// configured one, at a lower compression.
 struct AbSize {
   std::string name;
   std::string what;  // in a few words
@@ -32,7 +32,7 @@ struct Ground {
   RunLength length = {};
   Sets common = {};  // overrides of all rivals
 
-  // AB-training's size: as configured (empty), or by a budget.
+  // Overrides that set AB-training's size by a budget; empty: as configured.
   Sets size = {};
   double ratio = 0;             // the resulting compression
   std::int64_t parameters = 0;  // stored by AB-training
@@ -40,7 +40,7 @@ struct Ground {
   config::RunOptions ab = {};   // the configuration with AB-training of that size
 
   SmallNetworks small = {};
-  std::vector<AbSize> ab_sizes = {};  // other ones than the configured size
+  std::vector<AbSize> ab_sizes = {};  // further sizes, besides the configured one
 
   // Whether the configuration trains adapters; its rivals are then other ways of fine-tuning.
   bool tunes() const {
@@ -49,7 +49,7 @@ struct Ground {
   bool is_ab() const {
     return base.method.name == "ab";
   }
-  // The rival that has AB-training's size here; others match it.
+  // The name of the rival that is AB-training here; small rivals match its size.
   std::string ab_name() const {
     return is_ab() ? "ab" : "ab_recipe";
   }
@@ -58,20 +58,20 @@ struct Ground {
   }
   // The assignment of a key on the command line, or null.
   const Assignment* find_given(const std::string& key) const;
-  // The sets with keys that the command line does not give.
+  // Returns those of `sets` with keys that the command line does not give.
   Sets not_given(const Sets& sets) const;
   // Finds AB-training's size. Throws Error(Config) if AB-training has nothing to factor.
   void find_size();
-  // Finds other networks in which AB-training stores as many parameters, up to 3 %: one without the
-  // taps of the head that see copies (model.folded_head), if there are any; and narrower ones. If
-  // the first is compressed R:1, these are compressed by sqrt(R) and by the fourth root of R, if
-  // that is at least 1.25. None if the network has one width, or if the command line gives the
-  // ranks.
+  // Finds other networks in which AB-training stores as many parameters, to within 3 %: one without
+  // the taps of the head that see copies (model.folded_head), if there are any, compressed R:1; and
+  // narrower ones, compressed sqrt(R):1 and R^(1/4):1. Leaves out networks compressed less than
+  // 1.25:1. Finds none for adapters, for weights from a file, for a network with one possible
+  // width, or if the command line gives the ranks.
   void find_ab_sizes();
 };
 
-// Each key with its value; for method.rank, {rule: fixed, rank: 8} holds two. Errors are left to
-// the reader of the configuration.
+// Returns each key with its value; for method.rank, {rule: fixed, rank: 8} holds two. Errors are
+// left to the reader of the configuration.
 Choice assignments_of(const Sets& sets);
 // As an override: "a.b=VALUE".
 std::string set_of(const Assignment& one);

@@ -27,7 +27,8 @@ Sets muon(const RunOptions& o, const char* matrices = "all") {
       "optimizer.weight_decay=0"};
 }
 
-// AdamW as the configuration has it, or else at the rate that Muon uses for other parameters.
+// AdamW as the configuration has it, else at the configured Muon's rate for other parameters, else
+// at 0.001.
 Sets adamw(const RunOptions& o) {
   if (o.optimizer.name == "adamw") {
     return {};
@@ -91,7 +92,8 @@ Sets ab_recipe(const RunOptions& o) {
         "method.anneal_steps=50 %", "method.full_phase.reducer.name=plain",
         "method.outer.name=nesterov", "method.outer.lr=0.7", "method.outer.momentum=0.5",
         "method.outer.wire.name=int2"},
-       // Dense matrices by AdamW, because Muon's steps for wide ones take seconds.
+       // Muon for the factors only: for wide dense matrices, its steps take seconds, so AdamW
+       // trains these.
        o.optimizer.name == "muon" ? Sets{} : muon(o, "factors")});
 }
 
@@ -112,7 +114,7 @@ Sets lora_each(const RunOptions& o, const char* trains, const char* sync) {
   return joined({lora(o, trains, sync), {"method.group_size=1"}});
 }
 
-// The same with two-bit outer steps.
+// `sets` with outer steps in two bits.
 Sets coded(const Sets& sets) {
   return joined(
       {sets,
@@ -122,8 +124,8 @@ Sets coded(const Sets& sets) {
 
 std::vector<RivalSketch> tuning_sketches() {
   using Kind = RivalSketch::Kind;
-  // LoRA's best rate is often about ten times that of training all parameters ("LoRA Without
-  // Regret", Thinking Machines 2025; docs/results/adapters.md).
+  // LoRA's best rate is often about ten times the best rate for training all parameters ("LoRA
+  // Without Regret", Thinking Machines 2025; docs/results/adapters.md).
   const std::vector<Sets> rates = {{"optimizer.lr=x 10"}};
   return {
       {"full_ddp", "all parameters, all gradients averaged, AdamW",
@@ -189,7 +191,7 @@ std::vector<RivalSketch> reducer_sketches() {
 }
 
 std::vector<RivalSketch> all_sketches() {
-  // The authors' outer rate and interval, as in outer(), are not the best in runs of minutes
+  // The authors' outer rate and interval, which outer() sets, are not the best in runs of minutes
   // (docs/results/compression.md).
   const std::vector<Sets> muloco_starts = {{"method.outer.lr=0.7", "method.sync_every=10"}};
   std::vector<RivalSketch> all = {

@@ -16,24 +16,24 @@ struct RivalSketch {
     Usual,
     Rare,     // only with --all
     Small,    // a dense network of AB-training's size
-    Tuning,   // fine-tuning; only for configurations of adapters, instead of the usual ones
-    Reducer,  // data parallel training by one of the reducers: only by name, and in plans
+    Tuning,   // fine-tuning; for configurations of adapters, instead of usual rivals
+    Reducer,  // data parallel training with a reducer: only if named, and in plans
   };
   std::string name;
   std::string why;
   // The keys that turn a configuration into this rival.
   std::function<Sets(const config::RunOptions&)> set;
   Kind kind = Kind::Usual;
-  // Further settings from which its search starts, besides that of `set`.
+  // Moves that its search tries first, before the ones that all rivals share (moves_of()).
   std::vector<Sets> starts = {};
-  // Whether its interval is chosen so that it sends as many bytes as AB-training.
+  // Whether its synchronization interval is chosen so that it sends as many bytes as AB-training.
   bool sends_as_ab = false;
 };
 
 const std::vector<RivalSketch>& rival_sketches();
 
-// The moves (sweep/search.h) of a rival with these options, in the order that all rivals share:
-// rate, decay, interval, outer rate.
+// The moves (sweep/search.h) of a rival with these options, in this order: none, its starts, then
+// for all rivals rate, decay, interval and outer rate.
 std::vector<Sets> moves_of(const RivalSketch& sketch, const config::RunOptions& options);
 
 }  // namespace abtrain::sweep

@@ -27,8 +27,8 @@ using config::RunOptions;
 
 constexpr std::int64_t kMaxHeldOut = 5000;
 
-// The message with which `body` throws Error(Config), without its place, since nobody wrote that
-// file; "" if it does not throw.
+// Returns the message of the Error(Config) that `body` throws, else "". Omits the place in the
+// message: no user wrote the configuration that is read.
 std::string refusal_of(const auto& body) {
   try {
     body();
@@ -55,7 +55,7 @@ bool is_usual(const RivalSketch& sketch, bool tunes, bool all) {
          (all && sketch.kind == Kind::Rare);
 }
 
-// The requested rivals. `tunes`: the configuration trains adapters.
+// `tunes`: the configuration trains adapters.
 std::vector<const RivalSketch*> chosen(const RivalsRequest& request, bool tunes) {
   const std::vector<std::string> names = rival_names();
   for (const std::string& name : request.only) {
@@ -133,7 +133,7 @@ RivalList list_rivals(
       {{"evaluate.every=0"},
        ground.base.data.validation > 0 ? ground.not_given({held_out}) : Sets{held_out}});
 
-  std::map<std::string, std::string> known;  // names by configuration
+  std::map<std::string, std::string> known;  // names of rivals, by configuration
   for (const RivalSketch* sketch : sketches) {
     const std::string why = refusal_of([&] {
       for (RivalPlan& rival : rivals_of(*sketch, ground)) {

@@ -1,6 +1,6 @@
 // The methods that a configuration's own method is compared with, as a sweep with halving
-// (sweep/halving.h): each rival's keys, and the settings that it may try. All rivals get the same
-// number of settings, in the order of one list.
+// (sweep/halving.h): each rival's keys, and the settings that it may try. All rivals may try the
+// same number of settings, in one common order.
 //
 //   RivalList list = list_rivals("my.yaml", {}, {.tune = 4}, folders);
 //   for (RivalPlan& rival : list.rivals) rival.steps = 800;
@@ -28,14 +28,14 @@ Sets joined(std::initializer_list<Sets> parts);
 struct RivalsRequest {
   // The compression that AB-training's ranks are to reach; none: as configured.
   std::optional<double> ratio = {};
-  std::vector<std::string> only = {};  // names; empty: all but DiLoCo, local SGD
-  bool all = false;                    // with those two
+  std::vector<std::string> only = {};  // names; empty: the usual rivals
+  bool all = false;                    // also DiLoCo and local SGD
   // If the model is exported: the network that small rivals train, a .pt2 file.
   std::optional<std::string> small = {};
-  // Number of settings that each rival may try, 1 to kMaxSettings. For MuLoCo, two are starting
-  // points.
+  // Number of settings that each rival may try, 1 to kMaxSettings. For MuLoCo, the first two are
+  // starting points.
   std::size_t tune = 4;
-  // For a plan: all names, the configured length, and AB-training with the configured rule even if
+  // For a plan: all rivals, the configured length, and AB-training with the configured rule even if
   // its ranks depend on spectra. If a model cannot be factored, the other rivals remain.
   bool plans = false;
 };
@@ -51,19 +51,19 @@ struct RivalPlan {
   // Set by the caller, for a full-length run:
   std::int64_t steps = 0;
   double seconds_here = 0;   // training time on this machine, without a link; 0: not measured
-  double start_seconds = 0;  // time that it takes besides
+  double start_seconds = 0;  // time that the run takes besides training
   config::RunOptions options = {};  // the configuration's options with `set`
 };
 
 struct RivalList {
   std::string config;  // as the user named it
   std::vector<std::string> folders;  // where configurations are searched
-  std::string name;    // first of the configuration, then of the sweep
+  std::string name;                  // the configuration's; the caller sets the sweep's
   std::string output;  // "": the configuration's own
   Sets common;         // for all rivals
   Sets pilot;          // for pilots only
   std::size_t settings = 1;         // number that each rival may try
-  std::int64_t finalist_seeds = 0;  // for the two best rivals, if more than for all
+  std::int64_t finalist_seeds = 0;  // of the two best rivals, if more than of all
   std::vector<RivalPlan> rivals;
   std::vector<LeftOut> left_out;  // rivals that make no sense for this configuration
   std::int64_t parameters = 0;  // stored by AB-training; 0: it cannot train this model
@@ -73,15 +73,15 @@ struct RivalList {
   plan::Link link;              // the link that these seconds refer to
 };
 
-// A small rival has one entry for each shape of its network. Throws Error(Usage) for an unknown
-// name in `only`, and for a `small` that no rival trains; Error(Config) if the model has no layer
-// to factor, `small` does not fit, or no rival is left. `sets`: "a.b=VALUE", overrides of the
+// Lists the rivals; a small rival has one entry for each shape of its network. Throws Error(Usage)
+// for an unknown name in `only`, and for a `small` that no rival trains; Error(Config) if the model
+// has no layer to factor, `small` does not fit, or no rival is left. `sets`: overrides of the
 // configuration. `folders`: where configurations are searched.
 RivalList list_rivals(
     const std::string& config, const Sets& sets, const RivalsRequest& request,
     const std::vector<std::string>& folders);
 
-// The reason why a run of the rival with so many steps is refused, or "".
+// The reason why a run of the rival with `steps` steps is refused, or "".
 std::string refusal(
     const RivalList& list, const RivalPlan& rival, std::int64_t steps, bool is_pilot);
 

@@ -44,7 +44,8 @@ std::string content_with(const Sweep& sweep, const Choice& values) {
   return content_of(options);
 }
 
-// Whether a step costs the same in two settings: optimizer options only change values.
+// Whether a step takes as long in both settings: they differ at most in optimizer options, which
+// only change values.
 bool take_as_long(const Choice& a, const Choice& b) {
   const auto is_free = [](const Assignment& one) {
     return one.override.key.starts_with("optimizer.");

@@ -1,10 +1,11 @@
 // Searches the best setting of one rival, one coordinate at a time, in rounds of short pilots
-// (sweep/halving.h has the rounds of all rivals).
+// (sweep/halving.h).
 //
 // Tries the moves of Rival::tune in their order, each from the best setting so far, and starts over
-// after the last one. Skips a move that leads to no new configuration, and one with keys that had
-// no effect in two pilots: these gave the same bits as the pilot that they started from. Such a
-// pilot does not count as a setting that was tried.
+// after the last one. Skips a move that leads to no new configuration, and a move of keys that had
+// no effect in two pilots, that is, both results were bit-identical to the result of the setting
+// that they started from. A setting with the same result as an earlier setting does not count as
+// tried.
 #pragma once
 
 #include <cstddef>
@@ -31,24 +32,23 @@ struct PilotResult {
 
 class Search {
  public:
-  // Both must outlive it.
+  // Both arguments must outlive the search.
   Search(const Sweep& sweep, const Rival& rival) : sweep_(&sweep), rival_(&rival) {}
 
-  // A run to be trained.
   struct Run {
     std::size_t setting = 0;
-    std::int64_t steps = 0;   // at full length
+    std::int64_t steps = 0;   // of a full-length run
     std::int64_t repeat = 0;  // 0: with the first seed
   };
-  // Pilots of new settings, at most kAtOnce, until `target` have been tried. `share`: their length.
+  // Returns pilots of new settings: at most kAtOnce, and no more than `target` tried settings need.
+  // `share`: their length as a share of the full length.
   std::vector<Run> explore(std::size_t target, double share);
-  // Pilots that decide between the rival as configured and the best other setting; two seeds each.
+  // Returns the pilots that decide between the rival as configured and the best other setting; two
+  // seeds each.
   std::vector<Run> decide() const;
-  // Takes the results of these pilots.
   void learn(const std::vector<Run>& runs, const std::vector<PilotResult>& results);
-  // The run at full length: the best other setting if it is better than the rival as configured by
-  // more than the spread of the seeds (their pooled standard deviation), else the rival as
-  // configured.
+  // The run at full length: the best other setting if it beats the rival as configured by more than
+  // the spread of the seeds (pooled standard deviation), else the rival as configured.
   Run chosen() const;
 
   // The keys of a setting, in addition to the rival's own.
@@ -79,13 +79,15 @@ class Search {
   // Indices of the settings that have been tried, best first.
   std::vector<std::size_t> ranked() const;
   bool repeats_another(std::size_t index) const;
-  // The steps that take the comparison's seconds, by the fastest pilots of the last length.
+  // The steps that fit into the comparison's seconds at the speed of the fastest pilot (at half
+  // length, once there are any) among settings with equally long steps; without seconds,
+  // Rival::steps.
   std::int64_t steps_of(std::size_t index) const;
 
   const Sweep* sweep_;
   const Rival* rival_;
   std::vector<Trial> trials_;                          // the first: the rival as configured
-  std::vector<std::set<std::string>> without_effect_;  // the moved keys, once for each such pilot
+  std::vector<std::set<std::string>> without_effect_;  // moved keys of each pilot without effect
   std::size_t next_ = 0;                               // next move
   std::size_t pilots_ = 0;
   double pilot_seconds_ = 0;

@@ -31,7 +31,6 @@ constexpr std::int64_t kLeast = 10;
 constexpr std::int64_t kMax = 24 * 60;
 constexpr double kGigabyte = 1e9;
 
-// The work of one run.
 struct Load {
   const PointRun* run = nullptr;
   data::DatasetShape shape;
@@ -73,7 +72,7 @@ struct PointTime {
   double peak = 0;  // bytes that this process used while it measured
 };
 
-// From the finished points; 0 seconds if there are none.
+// Returns the time according to the finished points; 0 seconds if there are none.
 PointTime finished_time(const std::vector<Load>& loads) {
   double each = 0;
   int finished = 0;

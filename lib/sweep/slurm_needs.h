@@ -1,12 +1,11 @@
 // The resources that a job of a sweep's batch file requests from Slurm: GPUs, time and memory.
 //
-// Time. A finished point of the sweep tells how long a step takes; of several points, the slowest
-// one counts. The time is that of the point with the most steps. Without a finished point, the
-// point with the most work is timed here for some steps (plan/compute_time.h), dense ones if its
-// ranks follow from the spectra. A job gets twice that time and 2 minutes per point, rounded up to
-// 5 minutes, at least 10 minutes and at most 24 hours: at its limit, a job saves and is requeued.
-// If no time is known, for example because the points need a GPU and this machine has none, it gets
-// 24 hours.
+// Time. Every point counts like the longest one: its steps, at the speed of the slowest finished
+// point of the sweep. Without a finished point, some steps of the point with the most work are
+// timed here (plan/compute_time.h); dense steps if its ranks follow from the spectra. A job gets
+// twice that time and 2 minutes for each of its points, rounded up to a multiple of 5 minutes, at
+// least 10 minutes and at most 24 hours: at its limit, a job saves and is requeued. If no time is
+// known, as for points that need a GPU on a machine without one, a job gets 24 hours.
 //
 // Memory, for all workers of a point on one node: for each worker twice what `abtrain plan` shows;
 // for each process the program (1 GB, with GPUs 4 GB) and twice the bytes of the images that it
@@ -31,7 +30,7 @@ struct SlurmNeeds {
 
 struct NeedsRequest {
   std::int64_t points_per_job = 1;
-  // The length of these runs as a share of the longest that the batch file trains.
+  // The length of these runs as a share of the longest runs that the batch file trains.
   double length = 1;
   bool time = true;  // whether to request minutes
 };

@@ -40,7 +40,6 @@ std::int64_t read_count(const std::string& text, const std::string& option) {
   return count;
 }
 
-// Stores one kept option, such as jobs with the value 2.
 void keep(SlurmOptions& options, const std::string& name, const std::string& value) {
   if (name == "jobs") {
     options.jobs = read_count(value, "--jobs");

@@ -11,15 +11,14 @@
 
 namespace abtrain::sweep {
 
-// An option of sbatch.
 struct BatchOption {
-  std::string name;  // without dashes; the long form for a letter that the batch file also uses
-  std::optional<std::string> value = {};  // "": the batch file leaves the option out
+  std::string name;                       // without dashes; the long form for common letters
+  std::optional<std::string> value = {};  // nullopt: a flag; "": the option is left out
 
   // The text after "#SBATCH ": `--comment="two words"`. Slurm reads these lines, not the shell.
   std::string line() const;
-  // The name of the option that the batch file would otherwise set: gpus-per-node for gres=gpu:4.
-  // Slurm takes only one of the options with the same theme.
+  // The batch file's own option that this one replaces, such as gpus-per-node for gres=gpu:4; else
+  // the option's name. Of options with the same theme, Slurm takes only one.
   std::string theme() const;
 };
 // Reads "--mem=4G", "--mem 4G", "-p gpu" or "--exclusive". Throws Error(Usage) for anything but one
@@ -27,14 +26,14 @@ struct BatchOption {
 BatchOption read_batch_option(const std::string& text);
 
 struct SlurmOptions {
-  std::optional<std::int64_t> jobs = {};            // at the same time
-  std::optional<std::int64_t> points_per_job = {};  // one after another
+  std::optional<std::int64_t> jobs = {};            // number of jobs at the same time
+  std::optional<std::int64_t> points_per_job = {};  // number of points, one after another
   std::optional<std::string> launcher = {};         // words to use instead of the program
   std::vector<BatchOption> sbatch = {};
 
   // Whether an option of sbatch replaces the batch file's option of this name.
   bool sets(const std::string& name) const;
-  // One per option: "--jobs=2", "--sbatch=--mem=4G".
+  // Returns one line per option: "--jobs=2", "--sbatch=--mem=4G".
   std::vector<std::string> lines() const;
 };
 
@@ -42,7 +41,7 @@ struct SlurmOptions {
 // Throws Error(Usage), naming `path`, if a kept line was changed to something invalid.
 SlurmOptions kept_options(
     const std::string& text, const std::string& sweep, const std::string& path);
-// The options of `given`, completed by those of `kept`.
+// Returns `given`, with the options that it lacks taken from `kept`.
 SlurmOptions completed(SlurmOptions given, const SlurmOptions& kept);
 
 }  // namespace abtrain::sweep

@@ -34,7 +34,8 @@ std::string job_name(std::string name) {
   return name;
 }
 
-// A newline would start a new line of the batch file: after a comment, that would be a command.
+// Throws if a text has a control character: a newline in a comment would make the rest of the text
+// a command.
 void check_plain(const SlurmArray& array) {
   std::vector<std::string> texts = array.arguments;
   texts.insert(texts.end(), {array.name, array.program, array.root, array.folder});
@@ -68,7 +69,7 @@ constexpr const char* kKeptHead =
 # are given anew. Delete a line to drop its option.
 )";
 
-// If it is not a job itself, the script submits itself once per round.
+// A script that does not run as a job submits itself once per round.
 constexpr const char* kRounds = R"(round=${{ABTRAIN_ROUND:-1}}
 if [[ -z ${{SLURM_JOB_ID-}} ]]; then
   job= round=0

@@ -11,7 +11,7 @@
 
 namespace abtrain::sweep {
 
-// Slurm's default of MaxArraySize is 1001; clusters often leave it at that.
+// The most jobs in an array by default: Slurm's MaxArraySize is 1001, which clusters often keep.
 inline constexpr std::size_t kManyJobs = 1000;
 
 struct SlurmArray {
@@ -23,11 +23,10 @@ struct SlurmArray {
   std::vector<std::string> arguments;
   SlurmOptions options = {};
   SlurmNeeds needs = {};
-  // For a sweep with halving, the points in each round: one array per round, which starts when the
-  // array before it has ended. Empty: one array.
+  // For a sweep with halving, the number of points in each round: one array per round, which starts
+  // when the array before it has ended. Empty: one array.
   std::vector<std::size_t> rounds = {};
 
-  // Number of jobs in an array with so many points.
   std::size_t jobs_of(std::size_t points) const;
 };
 
@@ -35,7 +34,7 @@ struct SlurmArray {
 // is one task with threads as workers. Throws Error(Usage) if the script would contain a control
 // character.
 std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& runs);
-// Recognizes such a script by its first lines.
+// Whether a file that begins like this is such a script.
 bool is_batch_file(const std::string& begin);
 
 // The folder with slurm/job.sh that belongs to a program: $ABTRAIN_ROOT if that is set,

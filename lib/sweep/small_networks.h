@@ -18,9 +18,9 @@ struct SmallNetworks {
 };
 // The networks for a request; in a plan only the first shape. `read`: the configuration with
 // overrides. `ab`: the configuration with AB-training, which stores `parameters` parameters. An
-// exported model has one network, that of `request.small`. Throws Error(Usage) for such a file if
-// the model is not exported, MissingInput, and Config if the file does not fit the data or differs
-// by more than 3 % from `parameters`.
+// exported model has only the network in the file `request.small`. Throws Error(Usage) for such a
+// file if the model is not exported; MissingInput; Config if its network does not fit the data or
+// differs by more than 3 % from `parameters`.
 SmallNetworks small_networks(
     const std::function<config::RunOptions(const Sets&)>& read, const config::RunOptions& ab,
     std::int64_t parameters, const RivalsRequest& request);

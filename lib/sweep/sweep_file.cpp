@@ -126,8 +126,8 @@ class SweepReader {
     }
   }
 
-  // Sets the names given on the command line; "" keeps the current one. By default that is the
-  // file's name, which may not be a valid folder name.
+  // Sets the names given on the command line; "" keeps the current name. Checks the default name,
+  // too: it comes from the file and may be no valid folder name.
   void set_names(const std::string& name, const std::string& output) {
     const auto set = [&](const char* key, const std::string& text, const std::string& source) {
       Sections none;
@@ -239,7 +239,7 @@ class SweepReader {
     return false;
   }
 
-  // Reads the grid; {a: {b: [1, 2]}} means {a.b: [1, 2]}.
+  // {a: {b: [1, 2]}} means {a.b: [1, 2]}.
   void grid(const Value& section, const std::string& prefix) {
     for (const Entry& entry : section.entries) {
       const std::string key = prefix + entry.key;

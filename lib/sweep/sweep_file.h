@@ -1,4 +1,4 @@
-// What a sweep varies, read from a sweep file or from `--grid` and the like.
+// What a sweep varies, read from a sweep file or from the command line (`--grid`, `--seeds`).
 //
 //   base: fashion_mnist_mlp          # beside this file, else in configs/
 //   set: {train.epochs: 2}           # for all points
@@ -9,8 +9,8 @@
 //   exclude: [{method.group_size: 1, method.rank.rule: fixed}]
 //   seeds: [1, 2]                    # each point with each; `2` means the same
 //
-// In place of grid, list and exclude, `halving` names rivals. Each is tuned in short pilots and
-// then trained at full length (sweep/halving.h).
+// In place of grid, list and exclude, `halving` names rivals, which are tuned first
+// (sweep/halving.h).
 //
 // Reports all problems together in one LocatedError(Config), each with its place in the file.
 // Throws Error(MissingInput) for a missing file and Error(Usage) for options that contradict each
@@ -27,12 +27,12 @@
 
 namespace abtrain::sweep {
 
-// A key with a value; `text` is the printed form of the value, the same for every spelling.
+// A key with a value; `text` is the printed form of the value, equal for all spellings of it.
 struct Assignment {
   config::Override override;
   std::string text;
 };
-// The keys set by one value of a key in the grid, or by one item of a list.
+// The assignments of one value of a key in the grid, or of one item of a list.
 using Choice = std::vector<Assignment>;
 
 // A step from one setting of a rival to another: keys that get a value, and keys with values that
@@ -57,7 +57,6 @@ struct Rival {
   std::int64_t steps = 0;  // train.steps of `set`
   Location place;
 };
-// A rival that does not take part.
 struct LeftOut {
   enum class Kind { Other, Diverged };  // Diverged: in the runs that measure its length
   std::string name;
@@ -74,7 +73,7 @@ struct Halving {
   Choice pilot;               // keys for pilots only
   std::vector<Rival> rivals;
   std::int64_t settings = 0;  // number that each rival may try, at least 1
-  // Number of seeds of the two best rivals, if more than those of all.
+  // Number of seeds of the two best rivals, if above the number of seeds of all rivals.
   std::int64_t finalist_seeds = 0;
   std::vector<LeftOut> left_out;
 };

@@ -33,8 +33,8 @@ class BatchWeights {
   // Factor of the mean gradient of micro-batch k, applied before the mean over micro-batches and
   // workers. 0 if no label of the step counts.
   double of_gradient(std::int64_t k) const;
-  // Factor of the mean loss of micro-batch k; the sum of the products is the mean over this
-  // worker's labels.
+  // Factor of the mean loss of micro-batch k; the sum of factor times loss is the mean loss over
+  // this worker's labels.
   double of_loss(std::int64_t k) const;
   // Whether a label of this worker counts in this step.
   bool has_labels() const {
@@ -44,7 +44,7 @@ class BatchWeights {
  private:
   struct Worker {
     std::unique_ptr<data::ExampleOrder> order = {};  // null: not needed yet, or this worker's own
-    std::int64_t epoch = -1;                         // the one requested last
+    std::int64_t epoch = -1;                         // the epoch that `counts` covers
     std::vector<std::int64_t> counts = {};           // labels that count, for each of its batches
   };
   std::int64_t labels_in(int worker, std::int64_t batch);
@@ -61,7 +61,7 @@ class BatchWeights {
   int group_size_ = 1;
 };
 
-// Null if all micro-batches of all workers have the same weight. Arguments as above.
+// Null if all micro-batches of all workers have the same weight. Arguments as for BatchWeights().
 std::unique_ptr<BatchWeights> make_batch_weights(
     const config::RunOptions& options, const data::Examples& train, data::OrderSetting setting,
     const data::ExampleOrder& own);

@@ -18,7 +18,8 @@ constexpr double kShareOfMemory = 0.1;
 }  // namespace
 
 RunExamples examples_of(const TrainInputs& inputs) {
-  // With bf16 the first layer would cast a batch of floats to the same values.
+  // With bf16, batches are made in bf16: the first layer would round fp32 batches to the same
+  // values.
   const at::ScalarType type =
       inputs.device.is_cuda() ? precision_on(inputs.options.train, inputs.device) : at::kFloat;
   if (inputs.device_copies == nullptr) {

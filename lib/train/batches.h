@@ -35,7 +35,7 @@ struct RunExamples {
 RunExamples examples_of(const TrainInputs& inputs);
 
 // Whether the images are kept on the device; depends on `data.on_device`, the data set and the
-// device. Throws Error(Config) if `data.on_device` is true and that is impossible.
+// device. Throws Error(Config) if `data.on_device` is true but they cannot be kept there.
 bool lies_on_device(
     const config::RunOptions& options, const data::Dataset& dataset,
     const data::Examples& validation, const at::Device& device);

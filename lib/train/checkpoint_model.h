@@ -9,10 +9,10 @@
 
 namespace abtrain::train {
 
-// Writes the model that an evaluation after that step scored: workers that were apart are averaged,
-// factors of AB-training synchronized and merged. Recreates all workers as threads on the CPU; the
-// data set must be present. `options`: the ones that the checkpoint was saved with. Throws as a
-// resume does.
+// Writes the model that an evaluation at the checkpoint would score: workers that trained apart are
+// averaged, factors of AB-training synchronized and merged. Recreates all workers as threads on the
+// CPU; the data set must be present. `options`: those that the checkpoint was saved with. Throws as
+// a resume does.
 void save_model_of(
     const run_folder::Checkpoint& checkpoint, const config::RunOptions& options,
     const std::string& path, Log& log);

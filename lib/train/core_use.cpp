@@ -11,7 +11,8 @@ namespace abtrain::train {
 
 namespace {
 
-// A run lacks no cores if it has at least this fraction of what its configuration implies.
+// A run lacks no cores if it has at least this fraction of the core time that its configuration
+// implies.
 constexpr double kEnough = 0.9;
 constexpr double kMoment = 0.25;  // seconds
 

@@ -13,9 +13,9 @@ namespace abtrain::train {
 
 // A worker's times during those parts of its steps in which it computes.
 struct CoreTime {
-  double wall = 0, thread = 0, process = 0;  // seconds; CPU time of its thread and of its process
+  double wall = 0, thread = 0, process = 0;  // seconds; CPU times of thread and process
   double cores = 0;                          // number that the process may use
-  double first_core = 0;  // first of them; processes on a host with the same first core share all
+  double first_core = 0;  // the first of them; processes of a host with equal first cores share all
 };
 
 // Measures the time of the calling thread from begin() to end().
@@ -42,15 +42,15 @@ struct CoreUse {
   double seconds = 0;  // compute time of a worker, mean
   std::string host;    // "" if there is only one
 
-  // Whether other programs took more than a tenth. False for short measurements: one time slice of
-  // another program may be as long.
+  // Whether other programs took more than a tenth of the workers' compute time. False for short
+  // measurements, which may be no longer than one time slice of another program.
   bool beside_others() const;
   // "workers had a core for 27 % of their compute time: other programs run on this machine, ..."
   std::string warning() const;
 };
 
 // Core use on the host where the workers lacked cores most; nullopt if nothing was measured.
-// `times` and `hosts`: of all workers, in rank order; without hosts, all workers are on this one.
+// `times` and `hosts`: of all workers, in rank order; without hosts, all workers are on this host.
 // `threads`: per worker. `in_process`: number of workers that are threads of one process.
 std::optional<CoreUse> core_use(
     const std::vector<CoreTime>& times, const std::vector<std::string>& hosts, int threads,

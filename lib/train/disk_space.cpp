@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 
 constexpr double kBytes = sizeof(float);  // per number
 
-// Count of the numbers in all states, which workers have of their own or share within a group.
+// Count of the numbers in the states of all workers; a state that a group or all workers share
+// counts once.
 double numbers_of_state(
     const config::RunOptions& options, double dense, double stored, double moments) {
   const methods::MethodKind& kind = methods::kind_of(options.method);
@@ -37,7 +38,7 @@ double numbers_of_state(
     return all_equal;
   }
   if (kind.factors_weights) {
-    // Factors and, for the trained ones, their values at the last switch and their moments.
+    // Factors and, for the trained factors, their values at the last switch and their moments.
     const auto size = options.method.group_size.value_or(
         comm::auto_group_size(static_cast<int>(options.workers)));
     const double trained = options.method.trains == methods::Trains::Both ? stored : stored / 2;

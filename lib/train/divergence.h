@@ -16,11 +16,11 @@ void check_finite(
     const char* what, const std::optional<Readback::Reading>& reading, int worker,
     const optim::ParameterBlock& block);
 
-// Checks the parameters of the block after `step` steps in the same way. Waits
-// for the device.
+// Throws StepError(Diverged), naming step, worker and parameter, if a parameter of the block is not
+// finite after `step` steps. Waits for the device.
 void check_parameters(std::int64_t step, int worker, optim::ParameterBlock& block);
 
-// The same for the model's running statistics.
+// As check_parameters(), for the model's running statistics.
 void check_buffers(std::int64_t step, int worker, const nn::Model& model);
 
 }  // namespace abtrain::train

@@ -83,7 +83,7 @@ Finding check_nccl() {
       "another libnccl.so.2 comes first in LD_LIBRARY_PATH: remove it"};
 }
 
-// MPI is loaded at run time; under a launcher, the library that matches it.
+// MPI is loaded at run time; under a launcher, the library that matches the launcher.
 Finding check_mpi() {
   if (*build_config::kMpi == '\0') {
     return {

@@ -1,5 +1,5 @@
-// Inspects the machine and the program's own files: what is there, what is
-// missing and how to get it. Never throws because something is missing.
+// Inspects the machine and the program's own files: reports present and missing parts, and how to
+// get the latter. Never throws because something is missing.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace abtrain::train {
 
 struct Finding {
   std::string topic;   // "CUDA"
-  std::string text;    // what is there
+  std::string text;    // what was found
   std::string advice;  // what to do about it; empty if all is well
 };
 

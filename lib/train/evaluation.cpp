@@ -23,8 +23,8 @@ namespace {
 
 constexpr int kSum = 2;  // at::Reduction::Sum
 
-// Classification sums over labels: correct answers, losses, number. Regression: squared targets,
-// squared errors, number of examples, then the sum of each target.
+// `sums`: for a classification, over all labels: correct answers, losses, number of labels. For a
+// regression: squared targets, squared errors, number of examples, then the sum of each target.
 Score score_of(const at::Tensor& sums, double bytes_per_token) {
   const auto* sum = sums.const_data_ptr<double>();
   const double n = std::max(1.0, sum[2]);

@@ -35,7 +35,7 @@ Scores evaluate(
 
 // Passes the examples begin .. end - 1 to `use`, in batches of `size` that `batch(first, last)`
 // makes. Skips batches in which all examples are damaged. With std::launch::async, the next batch
-// is made while one is used.
+// is made while the current one is used.
 void for_batches(
     std::int64_t begin, std::int64_t end, std::int64_t size, std::launch when,
     const std::function<data::Batch(std::int64_t first, std::int64_t last)>& batch,

@@ -62,8 +62,8 @@ void Evaluator::forget() {
   }
 }
 
-// The batches depend only on seed, step and worker. Training keeps its own loader, so it continues
-// with the same bits.
+// The batches depend only on seed, step and worker. Training has its own loader, so its results
+// stay bit-identical.
 void Evaluator::renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose) {
   if (options_.evaluate.norm_batches == 0 || model.buffers().empty()) {
     return;

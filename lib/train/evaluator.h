@@ -25,7 +25,7 @@ class Evaluator {
     std::vector<Score> groups = {};         // each group's own model, if evaluate.groups is set
   };
 
-  // `world` and `inputs` must outlive it.
+  // `world` and `inputs` must outlive this object.
   Evaluator(const TrainInputs& inputs, comm::Communicator& world, at::ScalarType precision);
 
   const data::Augment& augment() const {
@@ -35,8 +35,8 @@ class Evaluator {
     return examples_;
   }
   // Makes the model that all workers have trained together after t steps and renews its running
-  // statistics, unless it is final: then they are new already. Collective, like all functions
-  // below.
+  // statistics, unless it is final: training then ended by renewing them. Collective, like all
+  // functions below.
   void merge(methods::Method& method, std::int64_t t, bool is_final);
   // Returns the merged model; nothing may be merged after that.
   std::unique_ptr<nn::Model> take() {

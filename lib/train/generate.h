@@ -16,7 +16,7 @@ struct GenerateOptions {
   // by spaces. nullopt stands for a newline, and is an Error(Usage) if the tokens
   // are not bytes.
   std::optional<std::string> prompt;
-  std::int64_t tokens = 500;  // how many follow
+  std::int64_t tokens = 500;  // number of tokens to add
   double temperature = 0.8;   // divides the logits; 0: the likeliest token
   std::int64_t top_k = 0;     // samples among this many likeliest tokens; 0: among all
   std::uint64_t seed = 1;

@@ -1,6 +1,6 @@
-// Accounts for what training costs a worker: the time on the clock of its loop, the bytes it sends,
-// and where both went. A ledger is saved with the run and continues after a resume. Seconds are
-// wall time.
+// Accounts for the costs of training for a worker: the time on the clock of its loop, the bytes it
+// sends, and how both were spent. A ledger is saved with the run and continues after a resume.
+// Seconds are wall time.
 #pragma once
 
 #include <optional>
@@ -81,11 +81,11 @@ class Ledger {
     own_.traffic.*phase += static_cast<double>(meter_.training_bytes()) - before;
   }
   // Enclose an evaluation or a checkpoint: its time and collectives are not part of the training.
-  // `account`: where its seconds go. Both functions wait for the GPU.
+  // `account`: the figure to which its seconds are added. Both functions wait for the GPU.
   Pause begin_pause();
   void end_pause(const Pause& pause, double TimeSplit::*account);
 
-  // Where the time has gone so far, while training goes on. On a GPU the last collectives may be
+  // The split of the time so far, while training goes on. On a GPU the last collectives may be
   // missing. Here and below, `counts` holds what the parts of the loop have counted since this
   // process began; it is added to the ledger's own figures.
   TimeSplit spent(const WorkerFigures& counts) const;
@@ -107,7 +107,7 @@ class Ledger {
   comm::TrafficMeter meter_;
   Stopwatch watch_;            // since the loop began
   double paused_seconds_ = 0;  // of communication outside the training
-  // Pauses and the bytes by phase; also the figures that the parts had before a resume.
+  // Pauses and the bytes by phase; also what the parts of the loop had counted before a resume.
   WorkerFigures own_;
   std::optional<double> trained_seconds_;  // once the training has ended
 };

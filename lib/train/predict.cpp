@@ -217,7 +217,7 @@ class FileInputs {
  private:
   data::DataOptions options_;
   data::ListedImages images_;
-  data::Dataset own_;  // what an evaluation knows of the run's data set
+  data::Dataset own_;  // the facts about the run's data set that evaluations use
   std::optional<data::Augment> decoder_, augment_;
 };
 
@@ -235,7 +235,8 @@ class Predictor {
     predictions.class_names = class_names_in(weights::about_of(path), shape.classes, path);
   }
 
-  // `batch(begin, end)`: these of the `count` examples, with their indices as labels.
+  // `batch(begin, end)`: makes a batch of examples begin .. end - 1 of `count`, with their indices
+  // as labels.
   void add(std::int64_t count, const auto& batch, const auto& name_of) {
     for_batches(0, count, batch_size_, std::launch::async, batch, [&](const data::Batch& now) {
       add_batch(now, name_of);

@@ -30,11 +30,11 @@ struct Predictions {
   bool regression = false;
 };
 
-// Prepares the images as an evaluation of the run does; if the run's images have one size, others
-// get Resize and CenterCrop to it. The run's data set need not be present, except with
-// data.standardize. A run on arrays takes .npy files, and safetensors files with a tensor x, of
-// examples like its own; then its data set must be present. A folder stands for all image files in
-// it and its subfolders, sorted. Damaged files are named in the log. Throws Config if the run's
+// Prepares the images as an evaluation of the run does; if the run's images have one size, images
+// of other sizes get Resize and CenterCrop to it. The run's data set need not be present, except
+// with data.standardize. A run on arrays takes .npy files, and safetensors files with a tensor x,
+// of examples like its own; then its data set must be present. A folder stands for all image files
+// in it and its subfolders, sorted. Damaged files are named in the log. Throws Config if the run's
 // network takes no such images, MissingInput for a file that is not there or a folder without
 // images, and as load_model().
 Predictions predict(const config::RunOptions& configured, const PredictOptions& options, Log& log);

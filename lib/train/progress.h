@@ -36,8 +36,8 @@ struct Progress {
     event_step = step;
     event_seconds = seconds;
   }
-  // Saves or loads what a resumed run continues from. `pauses`: seconds of evaluations and
-  // checkpoints up to now.
+  // Saves or loads the members that a resumed run continues from. `pauses`: seconds of evaluations
+  // and checkpoints up to now.
   void archive(state::Archive& archive, double pauses);
 };
 

@@ -17,9 +17,8 @@ class Readback {
     std::int64_t step;
     double value;
   };
-  // Queues the scalar of `step`. Returns what can be read without waiting for
-  // it: on the CPU this scalar, on a GPU the previous one (nullopt at the
-  // first).
+  // Returns this scalar on the CPU. On a GPU queues it and returns the previous scalar, so that the
+  // host need not wait for `step` (nullopt at the first call).
   std::optional<Reading> exchange(std::int64_t step, const at::Tensor& scalar);
   // Waits for the queued scalar and returns it; nullopt if there is none.
   std::optional<Reading> flush();

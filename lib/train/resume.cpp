@@ -32,7 +32,7 @@ void check_same(
       join(differences, "\n"), advice);
 }
 
-// How config.yaml of the run folder differs from these options.
+// Lists how config.yaml of the run folder differs from these options.
 std::vector<std::string> differences_from(
     const std::string& run_folder, const config::RunOptions& options) {
   try {
@@ -42,7 +42,7 @@ std::vector<std::string> differences_from(
   }
 }
 
-// How these options differ from `before`, the options of the checkpoint.
+// Lists how these options differ from `before`, the options of the checkpoint.
 std::vector<std::string> differences_at(
     const run_folder::Checkpoint& from, const config::RunOptions& before,
     const config::RunOptions& options, std::int64_t extended = 0) {
@@ -78,7 +78,7 @@ void check_nothing_is_lost(const config::RunOptions& options, const std::string&
                 ", saved up to step {}; --resume auto continues it. ", checkpoints.front().step));
 }
 
-// Text for a message: how to continue training from a model where no checkpoint fits; "" if the run
+// Text for a message: how to continue training from a model if no checkpoint fits; "" if the run
 // folder has no model.
 std::string way_from_model(const std::string& run_folder) {
   const std::string model = (fs::path(run_folder) / "model.safetensors").string();

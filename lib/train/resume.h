@@ -20,7 +20,7 @@ struct ResumeChoice {
 };
 
 // Whether `how` is auto and the run folder holds this very run, finished: then only its report is
-// left to do. Only reads. Throws Error(Config) if the folder holds a run with other settings,
+// left to do. Changes no files. Throws Error(Config) if the folder holds a run with other settings,
 // unless `overwrite` allows replacing it.
 bool has_finished(
     const std::string& how, bool overwrite, const config::RunOptions& options,

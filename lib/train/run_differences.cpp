@@ -65,7 +65,8 @@ Settings flatten(config::RunOptions options) {
   return all;
 }
 
-// The value in `before`; `now` if the key was not in use there, because another key decides that.
+// The value in `before`; `now` if the key was not in use there, because another key decides whether
+// it is.
 const std::string& value_before(
     const Settings& before, const std::string& key, const std::string& now) {
   const auto found = before.find(key);

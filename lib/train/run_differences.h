@@ -9,22 +9,22 @@
 
 namespace abtrain::train {
 
-// " a.b: 1 there, 2 now" for each key that matters and differs. `extended`: the steps of a run that
-// is being extended, else 0. Extending a run may change its length, and lengths that were a share
-// of the run may be given in steps.
+// Returns " a.b: 1 there, 2 now" for each key that matters and differs. `extended`: the steps of a
+// run that is being extended, else 0. Extending a run may change its length, and lengths that were
+// a share of the run may be given in steps.
 std::vector<std::string> differences(
     const config::RunOptions& before, const config::RunOptions& now, std::int64_t extended = 0);
 
-// The same for a run that branches off one with the options `before`; only keys that must not
-// change.
+// differences() for a run that branches off a run with the options `before`; only keys that a
+// branch must not change.
 std::vector<std::string> branch_differences(
     const config::RunOptions& before, const config::RunOptions& now);
 
-// A run records what some keys with the value auto stood for. For each such key that is auto in
-// `now`, takes the value that the run `before` recorded.
+// For some keys with the value auto, a run records the value that it chose. Sets each such key that
+// is auto in `now` to the value that the run `before` recorded.
 void take_recorded(config::RunOptions& now, const config::RunOptions& before);
 
-// "a.b=10 ..." for each length of the method that is a share of the run.
+// Returns "a.b=10 ..." for each length of the method that is a share of the run.
 std::string shares_in_steps(const config::RunOptions& options, std::int64_t run_steps);
 
 }  // namespace abtrain::train

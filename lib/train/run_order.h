@@ -1,5 +1,5 @@
-// The order of a run's examples for one worker. If gradients decide it (orders/balancer.h), it also
-// knows which parameters are trained and which workers average their gradients.
+// The order of a run's examples for one worker. If gradients decide the order (orders/balancer.h),
+// also follows which parameters are trained and which workers average their gradients.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class RunOrder {
   void settle();
   // Saves or loads the decisions.
   void archive(state::Archive& archive, methods::Method& method);
-  // Whether it is at the right position after t steps.
+  // Whether the order is at its position after t steps.
   bool is_at(std::int64_t t) const;
 
  private:
@@ -47,7 +47,7 @@ class RunOrder {
   std::optional<orders::Balancer> balancer_;
   std::unique_ptr<data::ExampleOrder> order_;
   std::int64_t layout_ = -1;             // the method's layout that it is bound to
-  comm::Communicator* group_ = nullptr;  // the same for the group
+  comm::Communicator* group_ = nullptr;  // the group that it is bound to
 };
 
 }  // namespace abtrain::train

@@ -24,8 +24,8 @@ struct Score {
   double quality() const;
 };
 
-// {"accuracy", "loss"}; for a regression also "r2", the same as its accuracy; for a text
-// {"bits_per_byte", "perplexity", "loss"}. Each key starts with `prefix`.
+// {"accuracy", "loss"}; for a regression without prefix also "r2", equal to its accuracy; for a
+// text {"bits_per_byte", "perplexity", "loss"}. Each key starts with `prefix`.
 nlohmann::ordered_json score_json(const Score& score, const std::string& prefix = "");
 // "accuracy 88.71 %, loss 0.3312", "R² 0.8871, loss 0.3312" or "1.8345 bits per
 // byte, loss 1.2716".

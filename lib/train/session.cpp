@@ -192,7 +192,8 @@ void Session::choose_start() {
   });
 }
 
-// One process decides for all here too. A resumed run keeps the forms that it began with.
+// Chooses the precision and the multiple of ranks. One process decides for all here too. A resumed
+// run keeps the values that it began with.
 void Session::choose_forms() {
   const auto [bf16, multiple] = host_.decide([&] {
     if (resume_.from) {
@@ -264,7 +265,7 @@ TrainResult Session::run_workers() {
       if (survivor) {
         left = Inheritance{std::move(*survivor), loss};
       } else {
-        left->loss.keep(loss.left);  // workers were lost before the run went on
+        left->loss.keep(loss.left);  // more workers were lost before the run went on
       }
     }
   }
@@ -337,7 +338,7 @@ void Session::take_over(const Loss& loss) {
     speeds[i] = speeds[static_cast<std::size_t>(loss.left[i])];  // `left` is ascending
   }
   speeds.resize(speeds.empty() ? 0 : loss.left.size());
-  // As for a number of workers that a launcher gives.
+  // A group size that no longer fits becomes auto, as when a launcher gives the number of workers.
   options_.method.group_size = group_size_;
   methods::fit_group_size(options_.method, workers);
   ABT_CHECK(
@@ -354,7 +355,7 @@ void Session::take_over(const Loss& loss) {
     run_folder::break_run_lock(folder_);
     try {
       run_lock_.emplace(folder_, log_);
-    } catch (const Error& error) {  // this is not a stop of all workers
+    } catch (const Error& error) {  // Error(Stopped) would mean a stop of all workers
       throw Error(ErrorKind::Io, error.what());
     }
     run_log_.emplace(options_, folder_, log_, -1);

@@ -1,4 +1,5 @@
-// Prepares what workers need before they start, including what the workers of a process share.
+// Prepares a run's inputs before its workers start, including those that the workers of a process
+// share.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,7 +27,7 @@ struct Setup {
   std::unique_ptr<data::DeviceCopies> device_copies;  // may be null
   RunLength length;
   std::unique_ptr<nn::Model> initial;  // until the workers have copied it
-  std::string model_file;              // model_file_hash() when it was made
+  std::string model_file;              // model_file_hash() when `initial` was made
   BackEnd back_end = BackEnd::Local;
 };
 

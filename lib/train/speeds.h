@@ -17,9 +17,10 @@ struct StepCost {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepCost, alone, per_example)
 
-// The batch sizes, `examples` in all, with which all workers take equally long: t = (examples +
-// sum_w alone_w / per_example_w) / sum_w 1 / per_example_w, batch_w = (t - alone_w) /
-// per_example_w. A batch that would be below one example becomes one.
+// Returns the batch sizes, `examples` in all, with which all workers take equally long:
+//   t = (examples + sum_w alone_w / per_example_w) / sum_w 1 / per_example_w
+//   batch_w = (t - alone_w) / per_example_w
+// A batch that would be below one example becomes one.
 std::vector<double> equally_long_batches(const std::vector<StepCost>& costs, double examples);
 
 // For `balance: auto` with workers in several processes, sets options.balance.speeds

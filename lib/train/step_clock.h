@@ -1,6 +1,6 @@
 // The number of steps of a run by the clock (train.seconds). Worker 0 estimates it from its own
-// clock, after steps at whose end all workers meet anyway. The others adopt its estimate
-// (comm::Control).
+// clock, after steps that end with a collective of all workers anyway. The other workers adopt its
+// estimate (comm::Control).
 //
 //   clock.begin(t);                      // steps done before
 //   clock.mark(t, seconds);              // after each step
@@ -25,15 +25,16 @@ class StepClock {
     std::int64_t next = 0;   // steps after which the next estimate is due
   };
 
-  // `seconds`: how long the run is to train.
+  // `seconds`: the training time of the run.
   explicit StepClock(double seconds) : seconds_(seconds) {}
 
   void begin(std::int64_t t);
   // The run has trained for `seconds` in its first t steps.
   void mark(std::int64_t t, double seconds);
-  // Whether the workers agree on an estimate after t steps; the same on all of them. `meets`: they
-  // meet there anyway. If they have not met for long (1/16 of the run, or a quarter of what is
-  // left), and in the first steps of all, they wait for worker 0.
+  // Whether the workers agree on an estimate after t steps; the same on all of them. `meets`: step
+  // t ends with a collective of all workers anyway. In the first steps, and once an estimate has
+  // been due for long (1/16 of the run or, if less, a quarter of the steps left), they agree
+  // without one: all wait for worker 0.
   bool is_due(std::int64_t t, bool meets, const RunLength& length) const;
   // The time that the end of a run takes besides its steps: `seconds`, plus the time of `steps`
   // steps.
@@ -60,8 +61,8 @@ class StepClock {
   std::vector<Mark> marks_;  // after the first step, then at each estimate
 };
 
-// A recurring event: every so many steps or, in a run by the clock, after each such share of the
-// run.
+// A recurring event: after every `every` steps or, in a run by the clock, after each such share of
+// the run.
 class Recurring {
  public:
   Recurring(const Duration& every, const RunLength& length);
@@ -69,7 +70,7 @@ class Recurring {
   std::int64_t steps() const {
     return steps_;
   }
-  // The run continues after t steps.
+  // Call when the run begins or continues after t steps.
   void begin(std::int64_t t, const RunLength& length);
   // Call after each step.
   bool is_due(std::int64_t t, const RunLength& length);
@@ -80,7 +81,7 @@ class Recurring {
   Duration every_;
   std::int64_t steps_;
   bool by_share_;
-  std::int64_t times_ = 0;  // how often it has been due, by the share
+  std::int64_t times_ = 0;  // number of times that it was due, by the share
 };
 
 }  // namespace abtrain::train

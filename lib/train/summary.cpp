@@ -236,7 +236,7 @@ std::string table_of(
   if (s.contains("by_worker")) {
     const ordered_json& all = s.at("by_worker");
     const auto slowest = s.at("slowest_worker").get<std::size_t>();
-    const auto host = all.at(slowest).at("host").get<std::string>();  // so there is one
+    const auto host = all.at(slowest).at("host").get<std::string>();
     std::vector<std::string> ranges;
     for (const char* key : {"compute", "waiting", "communication"}) {
       std::vector<double> values;

@@ -28,7 +28,7 @@ std::string report_table(
 double data_parallel_bytes(
     std::int64_t parameters, std::int64_t steps, std::int64_t workers, std::int64_t element_size);
 
-// A share of those bytes as text: "16.9 %", and with more digits where it is small: "0.037 %".
+// A share of data_parallel_bytes() as text: "16.9 %", with more digits if it is small: "0.037 %".
 std::string percent_of_data_parallel(double share);
 
 }  // namespace abtrain::train

@@ -1,5 +1,5 @@
-// What is left of a run that has lost a worker: the states of the other workers, in memory. They
-// form a new world, share their states
+// The remains of a run that has lost a worker: the states of the surviving workers, in memory. The
+// survivors form a new world, share their states
 //   Inheritance left{*trainer.survive(), loss};  // of the lost world
 //   share_states(world, left);                   // in the new one
 // and continue with a new Trainer, as from a checkpoint of another number of workers.
@@ -15,7 +15,7 @@
 
 namespace abtrain::train {
 
-// What the other workers must know about a worker's state.
+// The facts about a worker's state that the other workers need.
 struct Standing {
   std::int64_t steps = 0;   // that the worker's parameters have seen
   std::int64_t agreed = 0;  // Method::agreed_after
@@ -35,7 +35,7 @@ struct Inheritance {
   Survivor own;
   Loss loss;
   // Set by share_states(): the states, one per group; the largest number of steps that any of them
-  // has seen; and what else they have in common.
+  // has seen; and Standing::run_steps and losses, which they have in common.
   std::vector<state::State> states = {};
   std::int64_t steps = 0;
   std::int64_t run_steps = 0;
@@ -44,8 +44,9 @@ struct Inheritance {
 
 // Collective. Sets all members of `inheritance` but `own` and `loss`, to the same values on every
 // worker. Only workers that completed the latest synchronization of any worker contribute;
-// continuing after a loss counts as one. The other workers hold nothing that these lack. From each
-// group, takes the state of the worker with the most steps. The bytes are not counted as traffic.
+// continuing after a loss counts as a synchronization. The other workers hold nothing that these
+// lack. From each group, takes the state of the worker with the most steps. The bytes are not
+// counted as traffic.
 void share_states(comm::Communicator& world, Inheritance& inheritance);
 
 }  // namespace abtrain::train

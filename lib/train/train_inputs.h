@@ -68,7 +68,7 @@ struct TrainInputs {
   std::function<void(nn::Model&)> initialize = {};
   // Called right before the first step.
   std::function<void()> begun = {};
-  // Asked before each step whether to stop, and told where the worker's time has gone; null: never
+  // Asked before each step whether to stop, and told how the worker has spent its time; null: never
   // stops.
   comm::Control* control = nullptr;
   // Hosts of all workers, in rank order; for messages.
@@ -80,13 +80,13 @@ struct TrainInputs {
   // The checkpoint to resume from, possibly of another number of workers; null:
   // a fresh start.
   const run_folder::Checkpoint* resume = nullptr;
-  // What is left of this run after the loss of a worker; used in place of `resume`.
+  // The surviving states of this run after the loss of a worker; used in place of `resume`.
   Inheritance* inherited = nullptr;
-  // Where this worker leaves its state if the loss of another one ends the run; null: the run
-  // cannot continue then.
+  // Receives this worker's state if the loss of another worker ends the run; null: the run cannot
+  // continue then.
   std::optional<Survivor>* survivor = nullptr;
-  bool longer = false;      // the run is longer than that of the checkpoint (train/resume.h)
-  bool branches = false;    // the run branches off that of the checkpoint (train/branch.h)
+  bool longer = false;      // the run is longer than the checkpoint's run (train/resume.h)
+  bool branches = false;    // the run branches off the checkpoint's run (train/branch.h)
   bool time_steps = false;  // sets TrainResult::step_seconds
   TrainHooks hooks = {};
 };

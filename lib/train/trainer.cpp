@@ -185,7 +185,7 @@ void Trainer::agree_on_length(std::int64_t t) {
   if (!clock_->is_due(t, meets_, length_)) {
     return;
   }
-  // A run ends in a synchronization like the earlier ones.
+  // A run ends in a synchronization, which takes about as long as the earlier synchronizations.
   StepClock::End end;
   if (!in_.hooks.seconds_after) {
     end = {act_seconds_.value_or(0), evaluator_.steps_of_renewal(*model_)};

@@ -1,5 +1,5 @@
-// The training loop of one worker, from its first step to the final, merged
-// model. trainer.cpp has the steps, training_state.cpp what is saved and resumed.
+// The training loop of one worker, from its first step to the final, merged model. trainer.cpp has
+// the steps; training_state.cpp saves and resumes the state.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class Trainer {
   void step(std::int64_t t);
   void log_step(std::int64_t t, methods::Phase phase);
   void compare_workers(std::int64_t t);
-  // In a run by the clock, after t steps.
+  // Estimates the length of a run by the clock anew after t steps, if that is due.
   void agree_on_length(std::int64_t t);
   void log_workers(std::int64_t t, const std::vector<TimeSplit>& spent);
   void take_loss(const std::optional<Readback::Reading>& loss);
@@ -109,9 +109,9 @@ class Trainer {
 // Steps already done at the start, according to the checkpoint if there is one.
 std::int64_t first_step(const TrainInputs& inputs);
 
-// Collective over `world`. Throws Error(Diverged) naming step and parameter
-// when a loss is not finite; on a GPU this comes one step later, since the host
-// does not wait for the loss.
+// Trains as one worker of `world`; collective. Throws Error(Diverged) naming step and parameter
+// when a loss is not finite; on a GPU this comes one step later, since the host does not wait for
+// the loss.
 TrainResult train_worker(comm::Communicator& world, const TrainInputs& inputs);
 
 // Trains with options.workers threads on one device, which they share, and

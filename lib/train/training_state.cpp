@@ -255,7 +255,7 @@ bool Trainer::save(std::int64_t t) {
   if (progress_.validation) {
     progress_.best = std::max(progress_.best, *progress_.validation);
   }
-  // Among workers that hold the same bits, the lowest rank stores them.
+  // Among workers with bit-identical states, the one with the lowest rank stores the state.
   std::int64_t lead = world_->rank();
   const methods::Stage stage = method_->now();
   if (stage.one_state) {

@@ -135,8 +135,8 @@ TrainingStep::Loss TrainingStep::loss_of(
     const at::Tensor loss = at::mse_loss(outputs.to(at::kFloat).view(labels.sizes()), labels);
     return {loss.detach(), loss, at::full({}, weight, loss.options())};
   }
-  // The op computes the gradient along with the loss, so that no pass over the
-  // logits is left for the backward pass; a text has many of them.
+  // The op computes the gradient along with the loss, so that no pass over the logits is left for
+  // the backward pass; a text has many logits.
   at::Tensor logits = outputs.detach().flatten(0, -2);
   if (logits.scalar_type() != at::kBFloat16) {
     logits = logits.to(at::kFloat);

@@ -1,16 +1,13 @@
-// The device work of a worker's steps: forward and backward passes of the
-// micro-batches, then the optimizer pass. The gradients are exchanged between
-// the two, outside this class.
+// The device work of a worker's steps: forward and backward passes of the micro-batches, then the
+// optimizer pass. The gradients are exchanged between these passes, outside this class.
 //
-// On a GPU both passes are captured as separate graphs (device/graph.h). After
-// each change of the method's layout the first kEagerSteps run operator by
-// operator; then the passes are captured, and replayed until the tensors move
-// again. Passes are not captured if the phase ends within kWorthSteps or if
-// their examples are handled one by one. A captured pass sends gradients after
-// it, not during it; where a worker has a GPU of its own and could send early,
-// `auto` times kTrialSteps steps in each form and keeps the faster one. If a
-// capture fails, the worker goes on operator by operator
-// (`train.cuda_graphs: on`: Error(Config)).
+// On a GPU both passes are captured as separate graphs (device/graph.h). After each change of the
+// method's layout the first kEagerSteps run operator by operator; then the passes are captured, and
+// replayed until the tensors move again. Passes are not captured if the phase ends within
+// kWorthSteps or if the order takes the gradients of single examples. Gradients of a captured pass
+// are sent after it, not during it; if a worker has a GPU of its own and could send early, `auto`
+// times kTrialSteps captured and as many uncaptured steps and keeps the faster form. If a capture
+// fails, the worker goes on operator by operator (`train.cuda_graphs: on`: Error(Config)).
 //
 // Workers capture in the same step, by the same rule. Workers that share a GPU wait for each other
 // before and after a capture. Meanwhile no other work runs, and no worker waits for another one
@@ -58,7 +55,7 @@ class TrainingStep {
     // Receives the gradients of single examples; null: nobody does.
     orders::Balancer* examples = nullptr;
   };
-  // All references must outlive it.
+  // All references must outlive this object.
   explicit TrainingStep(const Parts& parts);
 
   // Leaves the gradients of step t in the method's block. Averaged over the workers that exchange
@@ -67,7 +64,7 @@ class TrainingStep {
   // if none of them counts.
   at::Tensor forward_backward(std::int64_t t);
   // Clips the gradients, then updates the parameters. If there is a limit, `see_norm` gets the norm
-  // of all gradients, before the update unless that is captured.
+  // of all gradients, before the update unless the update is captured.
   void optimize(double rate, const std::function<void(const at::Tensor& norm)>& see_norm);
   // Times of the forward passes, backward passes that send nothing, and optimizer passes.
   const CoreTime& core_time() const {

@@ -2,10 +2,10 @@
 //
 // A worker's seconds in collectives have two parts: the time of the network, and the wait for
 // workers that come later. The rest of its time is its own work (compute, decompose, wait for its
-// batches). So a worker's wait is the difference between the slowest worker's own seconds and its
-// own, but at most its seconds in collectives: methods that rarely synchronize wait later. If all
-// workers have trained equally long, as in a whole run, the worker with the least time in
-// collectives waits for nobody.
+// batches). So a worker's wait is the slowest worker's seconds of own work minus its own, but at
+// most its seconds in collectives: methods that rarely synchronize wait later. If all workers have
+// trained equally long, as in a whole run, the worker with the least time in collectives waits for
+// nobody.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,8 +22,8 @@ namespace abtrain::train {
 struct Waiting {
   std::vector<double> seconds;  // of each worker; part of its `communication`
   int slowest = 0;              // the worker with the most seconds of own work
-  // The others' mean wait over the time of the slowest worker, which hardly waits: the share of the
-  // run that the slowest worker costs. 0 for one worker.
+  // The mean wait of the other workers, divided by the time of the slowest worker, which hardly
+  // waits: the share of the run that the slowest worker costs. 0 for one worker.
   double share = 0;
 };
 
@@ -45,8 +45,8 @@ class SlowWatch {
   static constexpr double kShare = 0.1;
 
   explicit SlowWatch(double seconds) : seconds_(seconds) {}
-  // A warning, once for each worker that makes the others wait for more than
-  // kShare of such a window. `hosts`: in rank order, or empty.
+  // Returns a warning, once for each worker that makes the others wait for more than kShare of such
+  // a window. `hosts`: in rank order, or empty.
   std::optional<std::string> look(const comm::AllSpent& now, const std::vector<std::string>& hosts);
 
  private:

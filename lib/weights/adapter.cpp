@@ -150,7 +150,7 @@ class AdapterWriter {
   const nn::Model& model_;
   std::vector<state::NamedTensor> tensors_;
   std::map<std::string, std::int64_t> ranks_;  // by the library's name of the layer
-  std::set<std::string> modules_;              // in which something else is trained
+  std::set<std::string> modules_;              // layers that are stored whole
   std::ptrdiff_t transposed_ = 0;              // adapted weights that the library holds as I x O
 };
 
@@ -271,7 +271,7 @@ class AdapterReader {
     double alpha = value_in<double>(config_, "lora_alpha");
     const ordered_json patterns = value_in<ordered_json>(config_, "alpha_pattern");
     for (const auto& [pattern, value] : patterns.items()) {
-      if (means(pattern, layer)) {  // the first one counts
+      if (means(pattern, layer)) {  // the first match counts
         read_json(value, alpha);
         break;
       }

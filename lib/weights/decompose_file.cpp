@@ -189,7 +189,8 @@ class FileDecomposer {
            (header.tensors.empty() ? 0 : header.tensors.back().end);
   }
 
-  // A rule that looks at all matrices may spend nearly nothing on some of them.
+  // Warns of matrices that are cut to rank 1: a rule that looks at all matrices may spend nearly
+  // nothing on some of them.
   void warn_of_rank_one() const {
     std::vector<std::string> names;
     for (const DecomposedTensor& row : report_.tensors) {
@@ -224,8 +225,8 @@ class FileDecomposer {
     }
   }
 
-  // Sets everything that depends on the choice; a rule that looks at all layers
-  // tries several choices for each.
+  // Sets all fields of the report that depend on the choice, because a rule that looks at all
+  // matrices tries several choices for each.
   void take(const RankChoice& choice, const Spectrum& spectrum, const Job& job) const {
     DecomposedTensor& row = *job.row;
     row.rank = choice.rank;
@@ -247,7 +248,8 @@ class FileDecomposer {
         static_cast<std::uint64_t>(row.rank * (row.m + row.n)) * state::element_bytes(row.dtype);
   }
 
-  // A rule that looks at all layers needs their spectra before any is cut.
+  // Chooses ranks by a rule that looks at all matrices, which needs their spectra before any matrix
+  // is cut.
   void choose_globally() {
     std::vector<Spectrum> spectra;
     std::vector<const Job*> jobs;  // one per spectrum
@@ -275,7 +277,8 @@ class FileDecomposer {
         take(choices[i], spectra[i], *jobs[i]);
       }
     };
-    // Slightly less, so that rounding does not exceed what is possible.
+    // Slightly less than the exact quotient, so that rounding does not exceed the largest possible
+    // ratio.
     const double most = std::max(1.0, dense / least * (1 - 1e-12));
     if (options_.budget_bytes == 0) {
       ABT_CHECK(
@@ -309,7 +312,8 @@ class FileDecomposer {
     take_all(high);
   }
 
-  // With a local rule, each matrix is handled once: decomposed, cut, written and freed.
+  // Copies the tensors that stay as they are, then cuts the matrices. With a local rule, each
+  // matrix is handled once: decomposed, cut, written and freed.
   void work() {
     for (const Job& job : jobs_) {
       if (stream_ && !job.may_be_cut()) {

@@ -1,10 +1,10 @@
 // Decomposes the weights of any PyTorch model: cuts its matrices to low rank,
 // one after the other.
 //
-// A tensor of two or more dimensions is treated as a matrix: its first dimension by all others
-// (O x I*kh*kw). If W ~= A B saves numbers, it is written as x.A (m x r) and x.B (r x n), m >= n,
-// or in a grid of blocks, in the format of weights/model_file.h. Everything else is copied
-// unchanged. Only one matrix is in memory at a time.
+// A tensor x of two or more dimensions is treated as a matrix W: its first dimension gives the
+// rows, all others the columns (O x I*kh*kw). If W ~= A B saves numbers, x is written as x.A
+// (m x r) and x.B (r x n), m >= n, or in a grid of blocks, in the format of weights/model_file.h.
+// Everything else is copied unchanged. Only one matrix is in memory at a time.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -24,12 +24,12 @@ struct DecomposeOptions {
   std::string output;  // empty: only reports, writes nothing
   bool force = false;  // replaces a file that is not a model
   linalg::RankRule rule;
-  std::uint64_t budget_bytes = 0;  // rule `budget`: of the file; 0: use the ratio
+  std::uint64_t budget_bytes = 0;  // rule `budget`: largest size of the file; 0: use the ratio
   // Names or globs of tensors or of their layers (the tensor's name without its
   // last part). `only`: empty means all.
   std::vector<std::string> keep_dense;
   std::vector<std::string> only;
-  std::int64_t blocks = 1;    // per side of a matrix at most (linalg::largest_grid)
+  std::int64_t blocks = 1;    // at most, per side of a matrix (linalg::largest_grid)
   std::int64_t min_size = 0;  // tensors with fewer elements are not cut
   std::string dtype;          // of the factors: fp32 | fp16 | bf16; "": unchanged
 };
@@ -45,8 +45,8 @@ struct DecomposedTensor {
   std::int64_t rank = 0;  // 0: stays dense
   std::string reason = {};  // why it stays dense
   double energy = 1;      // share of the sum of squared singular values kept
-  // ||W - A B|| / ||W|| (Frobenius): of the exact truncation, and as measured
-  // on the factors that were written.
+  // ||W - A B|| / ||W|| (Frobenius): `truncation_error` for the exact truncation, `error` as
+  // measured on the factors that were written.
   double truncation_error = 0;
   std::optional<double> error = {};
   double norm = 0;  // ||W||; 0 if it was not decomposed
@@ -65,9 +65,9 @@ struct DecomposeReport {
   bool written = false;
 };
 
-// Throws MissingInput; DamagedData and Diverged (a number is not finite), which
-// name the tensor; Usage if a pattern matches nothing, the budget is below rank
-// 1 or check_output() (weights/weight_files.h) refuses the output; Io.
+// Throws MissingInput; DamagedData and Diverged (a number is not finite), which name the tensor;
+// Usage if a pattern matches nothing, the budget is below the size at rank 1 or check_output()
+// (weights/weight_files.h) refuses the output; Io.
 DecomposeReport decompose_file(const DecomposeOptions& options, Log& log);
 
 // A table for people, with totals; CSV, one line per matrix; JSON.

@@ -19,8 +19,8 @@ namespace abtrain::weights {
 
 namespace {
 
-// Root of the sum of squares from value `first` on. The values are descending,
-// so relative to the first of them no square overflows.
+// Returns the root of the sum of squares of values[first] and all later values. The values descend,
+// so no square overflows relative to values[first].
 double length_of(const std::vector<double>& values, std::size_t first) {
   if (first >= values.size() || values[first] <= 0) {
     return 0;
@@ -60,7 +60,7 @@ void DecomposedMatrix::decompose() {
   const double largest = at::linalg_vector_norm(w_, INFINITY).item<double>();
   linalg::check_finite(largest, name_);
   exponent_ = largest > 0 ? std::ilogb(largest) : 0;
-  // In two steps: the reciprocal of the smallest numbers is not finite.
+  // Scales in two steps, because for the smallest numbers 2^-exponent_ is not finite.
   const int half = exponent_ / 2;
   exact_ = linalg::gesdd(
       w_ * std::ldexp(1.0, -half) * std::ldexp(1.0, half - exponent_),

@@ -1,6 +1,6 @@
-// One matrix of a weights file: its singular values, its factors and their
-// error. F64 is decomposed in F64, whatever its scale; F32, F16 and BF16
-// through the Gram matrix (linalg/svd.h), whose precision they cannot exceed.
+// One matrix of a weights file: its singular values, its factors and their error. F64 tensors are
+// decomposed in F64, whatever their scale; F32, F16 and BF16 tensors through the Gram matrix
+// (linalg/svd.h), which is at least as precise as these dtypes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +21,7 @@ class DecomposedMatrix {
   // dimensions. Throws Error(Diverged), naming the tensor, if a number is not finite.
   explicit DecomposedMatrix(const WeightFiles::Item& item, std::int64_t grid = 1);
 
-  // The spectrum in a scale of its own: only ratios of its values are meaningful.
+  // The spectrum up to a common factor: only ratios of its values are meaningful.
   const linalg::Spectrum& spectrum() const {
     return spectrum_;
   }
@@ -48,7 +48,7 @@ class DecomposedMatrix {
   linalg::Spectrum spectrum_;
 };
 
-// What truncation to `rank` loses, as a share of the norm.
+// ||W - A B|| / ||W|| (Frobenius) of the exact truncation to `rank`, from the singular values.
 double truncation_error(const linalg::Spectrum& spectrum, std::int64_t rank);
 
 }  // namespace abtrain::weights

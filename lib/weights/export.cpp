@@ -19,7 +19,7 @@ namespace abtrain::weights {
 
 namespace {
 
-// First dimension of a weight, dense or factored; 0 if it is not there.
+// First dimension of a weight, dense or factored; 0 if the file lacks the weight.
 std::int64_t rows_of(const state::SafetensorsFile& file, const std::string& weight) {
   if (file.has(weight)) {
     const auto sizes = file.shape(weight);

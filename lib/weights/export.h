@@ -11,7 +11,7 @@
 
 namespace abtrain::weights {
 
-// The XXH3 hash of model.file; "" if there is none, or no such file.
+// The XXH3 hash of model.file; "" if the key is none or the file does not exist.
 std::string model_file_hash(const config::RunOptions& options);
 // A message that says that model.file has changed, for use in an error; "" if it still has the hash
 // `before`, or if either hash is unknown ("").
@@ -25,7 +25,7 @@ struct ExportOptions {
   std::string output = {};
   bool force = false;                    // replaces a file that is not a model
   ExportForm form = ExportForm::Factored;
-  std::optional<nn::TensorNames> names;  // nullopt: as the run's file
+  std::optional<nn::TensorNames> names;  // nullopt: those of model.names
   std::string dtype = "fp32";            // fp32 | fp16 | bf16
 };
 
@@ -34,8 +34,8 @@ struct ExportOptions {
 data::ExampleShape shape_of_run(const config::RunOptions& options, const std::string& path);
 
 // The model of a run with the weights of the file `path`, or with its own weights if `path` is
-// model.file. Throws as load_model(), and Error(Config) if model.file is no longer the one that was
-// trained.
+// model.file. Throws as load_model(), and Error(Config) if model.file is no longer the file that
+// the run began with.
 std::unique_ptr<nn::Model> model_of_run(
     const config::RunOptions& options, const data::ExampleShape& shape, const std::string& path);
 
@@ -45,9 +45,10 @@ std::unique_ptr<nn::Model> model_of_run(
 // Usage if check_output() (weights/weight_files.h) refuses the output; Io.
 std::string export_run(const config::RunOptions& configured, const ExportOptions& options);
 
-// Writes what the Python module turns into a program for PyTorch or ONNX: graph.json
-// (nn/recording.h, with the entries "about", "name", and "parameters" of the dense model) and
-// tensors.safetensors, in the folder. The output of `options` is only checked.
+// Writes graph.json and tensors.safetensors into the folder; the Python module makes a program for
+// PyTorch or ONNX from them. graph.json is Recording::graph (nn/recording.h) with the further
+// entries "about", "name" and "parameters" (the dense model's parameter count). The output of
+// `options` is only checked.
 void record_run(
     const config::RunOptions& configured, const ExportOptions& options, const std::string& folder);
 

@@ -8,9 +8,9 @@
 
 namespace abtrain::weights {
 
-// The initial weights of all workers: made from model.init and seed, or read
-// from the file model.weights. If config::keeps_base(), Model::base() is their hash. Errors: as
-// load_model().
+// Makes the model with which all workers start: its weights follow from model.init and seed, or are
+// read from the file model.weights. If config::keeps_base(), Model::base() is the hash of these
+// weights. Throws as load_model().
 std::unique_ptr<nn::Model> make_initial_model(
     const config::RunOptions& options, const data::ExampleShape& shape);
 

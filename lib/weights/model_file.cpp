@@ -51,7 +51,7 @@ void check_fresh(const std::vector<std::string>& patterns, const nn::Model& mode
   }
 }
 
-// A model's file, whichever library named its tensors.
+// Reads a model file, in which another library may have named the tensors.
 class Reader {
  public:
   Reader(const std::string& path, const nn::Model& model) : file_(path), model_(model) {
@@ -99,7 +99,7 @@ class Reader {
       w.set_dense(w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast) : dense);
       return;
     }
-    w.set_adapts(false);  // the file's factors are those of any weight
+    w.set_adapts(false);  // in a file, A is the larger factor, even an adapter's
     w.scale = 1;
     const linalg::LowRankPair stored = factors(name.name, w.m(), w.n());
     const std::int64_t grid = stored.a.dim() == 3 ? stored.a.size(0) : 1;
@@ -133,7 +133,8 @@ class Reader {
   bool has_factors(const std::string& own_name) const {
     return file_.has(name_in_file(own_name).name + ".A");
   }
-  // Accepts a tensor that the file may have, but that stays as it is in the model.
+  // Marks a tensor that keeps the model's values as expected, under all names that the file may
+  // use.
   void skip(const std::string& own_name) {
     for (const std::string& name :
          {own_name, model_.torchvision_name(own_name).name, model_.file_form().prefix + own_name,
@@ -141,8 +142,8 @@ class Reader {
       know(name);
     }
   }
-  // Checks a copy of one of the model's tensors, which must be equal to it. If one of them was
-  // decomposed, they cannot be compared.
+  // Throws unless the file's tensor `name`, a copy of the model's tensor `of`, equals it. Compares
+  // nothing if the file lacks the copy or if either was decomposed.
   void copy(const std::string& name, const std::string& of, const at::Tensor& tensor) {
     const std::string there = has(name) ? name : model_.file_form().prefix + name;
     know(there);
@@ -155,8 +156,8 @@ class Reader {
         "(model.tied=false)",
         file_.path(), there, of);
   }
-  // A frozen parameter, whose values come with the model. The file may lack it, or hold it in half
-  // precision.
+  // Throws if the file has other values for a frozen parameter, whose values come with the model.
+  // The file may lack the parameter, or hold it in half precision.
   void check_same(const std::string& name, const at::Tensor& tensor) {
     const std::string there = file_.has(name) ? name : model_.file_form().prefix + name;
     know(there);
@@ -168,8 +169,8 @@ class Reader {
         "load the values of this file into the module before it is exported",
         file_.path(), there);
   }
-  // Tensors that nothing has asked for belong to another model, as in PyTorch's
-  // strict load_state_dict.
+  // Throws if the file has a tensor that nothing has asked for, as PyTorch's strict load_state_dict
+  // does: it belongs to another model.
   void check_unexpected() const {
     const nn::FileForm& form = model_.file_form();
     const auto is_ignored = [&](const std::string& name) {
@@ -185,7 +186,7 @@ class Reader {
   }
 
  private:
-  // All forms in which a file may have this tensor.
+  // Marks a tensor as expected in all its forms: dense, factored and sparse.
   void know(const std::string& name) {
     for (const char* ending : {"", ".A", ".B", ".indices", ".values"}) {
       known_.insert(name + ending);
@@ -202,14 +203,15 @@ class Reader {
     if (has(other.name)) {
       return other;
     }
-    // If the file has neither, the error shows the model's own name.
+    // If the file has none of these names, the error shows the model's own name.
     const std::string prefixed = model_.file_form().prefix + own;
     return {has(prefixed) ? prefixed : own};
   }
   std::string whole_name(const nn::PartOf& part) const {
     return file_.has(part.whole) ? part.whole : model_.file_form().prefix + part.whole;
   }
-  // The tensor `name`; if the file has none, its part of a larger one.
+  // Returns the tensor `name` or, if the file lacks it, its part of the larger tensor that contains
+  // it.
   at::Tensor part(
       const std::string& own, const std::string& name, const Sizes& sizes, std::int64_t dimension) {
     const nn::PartOf part = model_.file_form().part(own);
@@ -241,7 +243,7 @@ class Reader {
         file_.read(name + ".A", {grid, m / grid, rank}),
         file_.read(name + ".B", {grid, rank, n / grid})};
   }
-  // A weight that is stored as its nonzero values.
+  // Returns the dense form of a weight that is stored as its nonzero values.
   at::Tensor sparse(const std::string& name, const Sizes& sizes) const {
     const std::string shape = file_.metadata("shape:" + name);
     ABT_CHECK(
@@ -311,7 +313,7 @@ void check_finite(const nn::Model& model, const std::string& path) {
     if (!tensor.defined() || tensor.numel() == 0 || !tensor.is_floating_point()) {
       return;
     }
-    const auto [low, high] = at::aminmax(tensor);  // both are nan if one number is
+    const auto [low, high] = at::aminmax(tensor);  // both are nan if any number is
     const double least = low.item<double>(), most = high.item<double>();
     ABT_CHECK(
         !std::isnan(least) && (may_be_infinite || (std::isfinite(least) && std::isfinite(most))),
@@ -327,7 +329,7 @@ void check_finite(const nn::Model& model, const std::string& path) {
     check(p.name, *p.tensor, false);
   }
   for (const nn::NamedBuffer& b : model.buffers()) {
-    check(b.name, *b.tensor, true);  // as masks are
+    check(b.name, *b.tensor, true);  // masks may be infinite
   }
 }
 

@@ -9,13 +9,13 @@
 // I x O there ("I,O" in the metadata; A @ B is that matrix or its transpose). The weights of
 // queries, keys and values are one matrix, unless one of them is factored.
 //
-// In a sparse file, a weight NAME that takes less space that way is stored as
-// NAME.indices (int32: positions of the nonzero values in the dense tensor, row
-// by row, ascending) and NAME.values, with "shape:NAME" in the metadata.
+// In a sparse file, a weight NAME that is mostly zeros is stored as NAME.indices (int32: positions
+// of the nonzero values in the dense tensor, row by row, ascending) and NAME.values, with
+// "shape:NAME" in the metadata.
 //
 // The file of a run that keeps its base (weights/initial_model.h) lacks everything frozen; its
-// metadata entry "base" is the hash of that base. With "beside:NAME", the weight NAME is the base's
-// plus NAME.A @ NAME.B.
+// metadata entry "base" is the hash of that base. If there is an entry "beside:NAME", the weight
+// NAME is the base's weight plus NAME.A @ NAME.B.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ struct ModelForm {
   at::ScalarType dtype = at::kFloat;  // kFloat, kHalf or kBFloat16
   About about = {};
 };
-// Returns the bytes of the file. Throws Error(Io), and Error(Diverged), naming
-// the tensor that the dtype cannot hold.
+// Returns the file's size in bytes. Throws Error(Io), and Error(Diverged), naming the tensor that
+// the dtype cannot hold.
 std::uint64_t save_model(
     const std::string& path, const nn::Model& model, const ModelForm& form = {});
 
@@ -71,11 +71,11 @@ struct RunModel {
 void check_finite(const nn::Model& model, const std::string& path);
 
 // Loads a file into a model of the same architecture; its weights become dense or factored as in
-// the file. The file of a run that keeps its base needs that base as the model, made by
-// make_initial_model(); otherwise throws Config. The names may be timm's or torchvision's. `fresh`:
-// names or globs of layers or tensors, as either library names them, that stay as they are. Throws
-// MissingInput; DamagedData naming the tensor that is missing, unexpected, of another shape, cut
-// off or not finite; Config if a pattern of `fresh` matches nothing.
+// the file. If the file is of a run that keeps its base, `model` must be that base, made by
+// make_initial_model(); otherwise throws Config. The file may use timm's or torchvision's names.
+// `fresh`: names or globs of layers or tensors that keep the model's values, as timm or torchvision
+// names them. Throws MissingInput; DamagedData naming the tensor that is missing, unexpected, of
+// another shape, cut off or not finite; Config if a pattern of `fresh` matches nothing.
 void load_model(
     const std::string& path, nn::Model& model, const std::vector<std::string>& fresh = {});
 

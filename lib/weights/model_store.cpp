@@ -30,8 +30,8 @@ void check_finite(const std::string& name, const at::Tensor& tensor, const at::T
   }
 }
 
-// Stores a weight's nonzero values and their positions; returns false and stores nothing if that is
-// not smaller.
+// Adds a weight's nonzero values and their positions to `tensors`. Returns false and adds nothing
+// if they would take no less space than the dense weight, or if int32 cannot hold the positions.
 bool add_sparse(
     const std::string& name, const at::Tensor& dense, std::vector<state::NamedTensor>& tensors) {
   const at::Tensor flat = dense.detach().to(at::kCPU).contiguous().view({-1});
@@ -107,10 +107,11 @@ class Store {
     check_finite(name, tensor, stored);
     tensors_.push_back({name, stored});
   }
-  // Adds the tensors that only load_state_dict() needs.
+  // Adds the tensors that only PyTorch's load_state_dict() needs.
   void add_extras() {
     for (const auto& [name, tensor, is_frozen] : model_.file_form().constants) {
-      // As they are: a mask may hold infinities, and int32 would wrap.
+      // Without a check, because a mask may hold infinities; int64 stays, because int32 could
+      // overflow.
       const bool is_long = tensor.scalar_type() == at::kLong;
       tensors_.push_back(
           {name, tensor.to(
@@ -146,8 +147,8 @@ class Store {
       add_part(named.name, dense, stored.output_dimension());
     }
   }
-  // Adds a dense tensor; a part of a larger tensor waits until all parts are there. If one part of
-  // a layer is factored, its parts are stored one by one.
+  // Adds a dense tensor; a part of a larger tensor waits until all parts have come. If one part of
+  // a layer is factored or left out, all its parts are stored one by one.
   void add_part(const std::string& own, const at::Tensor& tensor, std::int64_t dimension) {
     const nn::PartOf part = model_.file_form().part(own);
     if (part.parts == 1 || form_.sparse || apart_.contains(nn::layer_of(part.whole))) {

@@ -8,8 +8,8 @@ namespace abtrain::weights {
 
 namespace {
 
-// Elements of 8, 4 and 2 bytes, then 1-byte elements and unknown dtypes, which need no known
-// alignment.
+// Puts tensors with elements of 8, 4 and 2 bytes first, in this order, then those with 1-byte
+// elements or unknown dtypes, which need no known alignment.
 void sort_by_width(std::vector<state::StoredTensor>& tensors) {
   std::ranges::stable_sort(tensors, {}, [](const state::StoredTensor& t) {
     constexpr std::uint64_t kWidths[] = {8, 4, 2};
@@ -29,7 +29,7 @@ void lay_out(state::SafetensorsHeader& header) {
   }
 }
 
-// A folder that cannot take files fails here, before the work.
+// Throws here, before the work, if files cannot be created in the folder.
 SafetensorsStream::SafetensorsStream(std::string path) : path_(std::move(path)), bytes_(path_) {}
 
 void SafetensorsStream::add(const std::string& name, const at::Tensor& tensor) {

@@ -36,7 +36,7 @@ class SafetensorsStream {
   std::vector<state::StoredTensor> tensors_;  // at their places in bytes_
 };
 
-// Orders the tensors as a stream does, and sets their offsets.
+// Orders the tensors as SafetensorsStream does, and sets their offsets.
 void lay_out(state::SafetensorsHeader& header);
 
 }  // namespace abtrain::weights

@@ -10,16 +10,16 @@ namespace abtrain::weights {
 
 struct StoredWeight {
   const nn::Weight& weight;
-  bool flat;        // as torchvision stores it
-  bool transposed;  // as FileForm says
+  bool flat;        // a matrix in the file: TorchvisionName::flat
+  bool transposed;  // I x O in the file: FileForm::is_transposed()
 
   std::vector<std::int64_t> sizes() const;
-  // From O x I (x kh x kw) to the file's layout, and back.
+  // Convert a dense weight from O x I (x kh x kw) to the file's layout, and back.
   at::Tensor to_file(const at::Tensor& dense) const;
   at::Tensor from_file(const at::Tensor& stored) const;
-  // The same for factors, which a file holds as A (m x r) and B (r x n). The file's factors of a
-  // transposed weight are the weight's own, unless it is square. In a grid of k x k blocks, A is
-  // k x m/k x r (for each row class, its blocks' factors side by side) and B is k x r x n/k (for
+  // Convert factors, which a file holds as A (m x r) and B (r x n). For a transposed weight, the
+  // file's factors are the weight's own, unless the weight is square. In a grid of k x k blocks, A
+  // is k x m/k x r (for each row class, its blocks' factors side by side) and B is k x r x n/k (for
   // each column class, its blocks' factors stacked).
   linalg::LowRankPair to_file(const linalg::LowRankPair& pair) const;
   linalg::LowRankPair from_file(const linalg::LowRankPair& stored) const;

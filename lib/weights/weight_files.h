@@ -13,9 +13,9 @@ namespace abtrain::weights {
 
 class WeightFiles {
  public:
-  // path: a safetensors file, an index (*.index.json), or a folder that holds
-  // model.safetensors or model.safetensors.index.json. All layouts are checked.
-  // Throws MissingInput, or DamagedData naming file and tensor.
+  // path: a safetensors file, an index (*.index.json), or a folder that holds model.safetensors or
+  // model.safetensors.index.json. Checks the layouts of all files. Throws MissingInput, or
+  // DamagedData naming file and tensor.
   explicit WeightFiles(const std::string& path);
 
   struct Item {
@@ -43,10 +43,10 @@ class WeightFiles {
   std::map<std::string, std::string> metadata_;
 };
 
-// Call before long work: throws Usage if `path` has the ending of another format, or is a folder,
-// one of the inputs, a terminal or, unless `force`, a file that is not a safetensors file or that
-// a run has written. Another safetensors file may exist there; it is replaced
-// at the end.
+// Throws Usage if `path` has the ending of another format, or is a folder, one of the inputs, a
+// terminal or, unless `force`, a file that is not a safetensors file or that a run has written. Any
+// other safetensors file may exist there; the output replaces it at the end. Call this before long
+// work.
 void check_output(
     const std::string& path, const std::vector<std::string>& inputs, bool force = false);
 

@@ -230,6 +230,20 @@ ABT_OP_TEST(TernaryCodes, ShowWhatIsNotFinite) {
   }
 }
 
+ABT_OP_TEST(TernaryCodes, ShowThatNoWorkerIsFinite) {
+  TernaryTable table = table_of({50, 70}, /*packed=*/false);
+  const at::Tensor t = at::full({2}, 0.5f);
+  const at::Tensor u = at::full({120}, kNotFinite[0]);
+  const at::Tensor codes =
+      encoded(forms, u, table, t, {.cuts = cuts_at(t)}, CodeForm::TwoBits).wire;
+  for (const int workers : {1, 2048, kMaxCodeWorkers}) {
+    const at::Tensor all = codes.repeat({workers});
+    EXPECT_TRUE(
+        mean_of(forms, all, CodeWire::Codes, workers, table, t).isnan().all().item<bool>())
+        << workers;
+  }
+}
+
 // By levels that follow from the elements.
 ABT_OP_TEST(TernaryCodes, ShowInTheirTensorWhatIsNotFinite) {
   for (const auto& [packed, bad] : cases({false, true}, kNotFinite)) {

@@ -16,16 +16,16 @@ using wire::Type;
 namespace {
 
 constexpr double kTellAfter = 2;  // seconds
-// The other workers wait this many seconds longer than worker 0, which knows whose answer is
-// missing.
+// The other workers wait this many seconds longer than worker 0, which can name the missing
+// workers.
 constexpr double kLead = 10;
 // How long the others wait while worker 0 writes the report of a run.
 constexpr std::chrono::minutes kReport{10};
 
 }  // namespace
 
-// The workers that have not answered. Only worker 0 knows them; to every other worker it is worker
-// 0 that has not answered.
+// Returns the workers that have not answered. Only worker 0 knows all of them; every other worker
+// waits for worker 0 alone.
 std::vector<int> ControlChannel::missing() {
   if (!is_hub()) {
     return {0};
@@ -92,7 +92,7 @@ std::vector<std::string> ControlChannel::agree(std::exception_ptr mine, const st
        failed ? message_of(mine) : text});
   std::unique_lock lock(mutex_);
   wait_for_others(lock, [&] { return verdict_ || failure_.happened(); });
-  if (!verdict_) {  // a later failure belongs to the calls that follow
+  if (!verdict_) {  // a failure after the verdict belongs to later calls
     failure_.throw_if_happened();
   }
   const Message verdict = *std::exchange(verdict_, std::nullopt);

@@ -1,6 +1,6 @@
 // Control among processes, over TCP connections from all workers to worker 0. One thread in each
-// process serves them. They also carry errors, and a connection that ends reveals a dead process
-// within moments.
+// process serves the connections. They also carry errors, and a connection that ends reveals a dead
+// process within moments.
 //
 // How a stop works: a worker that notices a signal asks worker 0, which asks all workers how many
 // steps they have begun. A worker that has answered begins no further step until worker 0 has
@@ -39,14 +39,14 @@ struct ControlOptions : wire::MeetOptions {
   double send_timeout = 30;
   // Seconds that agree() and share() wait for the others.
   double patience = 300;
-  // Called while they wait, with the names of the workers that have not come, and at the end with
-  // "".
+  // Called while agree() or share() waits, with the names of the workers that have not come, and at
+  // the end with "".
   std::function<void(const std::string& names)> waiting = [](const std::string&) {};
 };
 
 class ControlChannel : public Control {
  public:
-  // Collective. Throws what wire::meet() throws.
+  // Collective. Throws the errors of wire::meet().
   explicit ControlChannel(ControlOptions options);
   ~ControlChannel() override;
 
@@ -55,25 +55,26 @@ class ControlChannel : public Control {
 
   // Collective. Returns if all workers came without an error. Otherwise the lowest worker that had
   // an error rethrows it, and the others throw an error of the same kind that names that worker.
-  // Every worker passes a `text` without 0 bytes; the result holds all of them in rank order.
-  // Throws TimedOut, which names the workers that did not come.
+  // Every worker passes a `text` without 0 bytes; the result holds all texts in rank order. Throws
+  // TimedOut, which names the workers that did not come.
   std::vector<std::string> agree(std::exception_ptr mine, const std::string& text = "");
-  // Gives worker 0's bytes to all workers: as many bytes on each, at most wire::kMaxTextLength.
-  // Collective; worker 0 does not wait for the others.
+  // Gives worker 0's bytes to all workers. All pass the same number of bytes, at most
+  // wire::kMaxTextLength. Collective; worker 0 does not wait for the others.
   void share(void* data, std::size_t bytes);
   void share(int /*worker*/, void* data, std::size_t bytes, const std::function<void()>&) override {
     share(data, bytes);
   }
-  // Tells the others about an error, unless they reported it. From then on, the end of their
-  // connections does not count as a failure.
+  // Tells the other workers about an error, unless one of them reported it. From then on, the end
+  // of their connections does not count as a failure.
   void fail(const std::exception_ptr& cause) noexcept;
-  // The error that another worker reported, or that says it is lost; null while all is well.
+  // The error that another worker reported, or one that says that a worker is lost; null while all
+  // is well.
   std::exception_ptr cause() const {
     return failure_.cause();
   }
   // Ends the channel. Collective: from now on, the end of a connection does not count as a failure.
   void close() noexcept;
-  // After close(): returns once all have called it, so that they end at the same time.
+  // After close(): waits until all workers have called close(), so that they end at the same time.
   void wait_for_all() noexcept;
   void set_patience(double seconds) {
     patience_ = seconds;
@@ -89,7 +90,6 @@ class ControlChannel : public Control {
   }
   void wait_for_others(std::unique_lock<std::mutex>& lock, const std::function<bool()>& came);
   std::vector<int> missing();
-  // The thread's body.
   void serve();
   bool is_sound(const wire::Message& message, std::size_t connection) const;
   void handle(const wire::Message& message);         // from worker 0 or itself

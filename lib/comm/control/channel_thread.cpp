@@ -142,7 +142,7 @@ void ControlChannel::lost(std::size_t connection, const char* why) {
   take_failure(message, true);
 }
 
-// serve() reports a connection that is lost or no longer read at the other end.
+// Shuts down a connection that is lost or no longer read at the other end; serve() then reports it.
 void ControlChannel::send(std::size_t connection, const Message& message) {
   const std::lock_guard lock(send_mutex_);
   const Socket& socket = met_.sockets[connection];

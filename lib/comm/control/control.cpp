@@ -12,7 +12,8 @@ namespace abtrain::comm {
 
 namespace {
 
-// Workers are at most one synchronization apart, and post fewer times than this in between.
+// Workers are at most one synchronization apart, and post fewer times than this between two
+// synchronizations.
 constexpr std::size_t kMaxRows = 1024;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What workers tell each other outside of collectives: that all should stop and at which step, and,
-// to worker 0, how they have spent their time. Neither message waits for another worker. A step
+// Messages among workers outside of collectives: to stop, all at the same step, and to tell worker
+// 0 how a worker has spent its time. No message waits until another worker finishes a step. A step
 // without such messages costs next to nothing and sends nothing.
 #pragma once
 
@@ -30,7 +30,7 @@ struct Spent {
   bool operator==(const Spent&) const = default;
 };
 
-// What each worker had spent after the same number of steps, in rank order.
+// The time that each worker had spent after the same number of steps, in rank order.
 struct AllSpent {
   std::int64_t steps = 0;
   std::vector<Spent> workers;  // empty: not known yet
@@ -44,13 +44,14 @@ class Control {
   // true, all workers stop here, at the same t. Throws Error(PeerLost) when another worker has
   // failed.
   virtual bool stop_before(int worker, std::int64_t t) = 0;
-  // Tells worker 0 what a worker has spent in its first `steps` steps. The workers post at
-  // different times, but after the same numbers of steps. Numbers that some of them never post are
-  // forgotten. Thread-safe.
+  // Tells worker 0 how a worker has spent its time in its first `steps` steps. The workers post at
+  // different times, but for the same values of `steps`. A value that some workers never post is
+  // dropped. Thread-safe.
   virtual void post(int worker, std::int64_t steps, const Spent& spent);
-  // Gives worker 0's bytes to all workers, as many bytes on each. Collective; worker 0 does not
-  // wait for the others. A waiting worker calls `check`, which may throw. Throws Error(PeerLost)
-  // when another worker has failed. The base class, for a single worker, does nothing.
+  // Gives worker 0's bytes to all workers; all pass the same number of bytes. Collective; worker 0
+  // does not wait for the others. A waiting worker calls `check`, which may throw. Throws
+  // Error(PeerLost) when another worker has failed. The base class, for a single worker, does
+  // nothing.
   virtual void share(
       int /*worker*/, void* /*data*/, std::size_t /*bytes*/,
       const std::function<void()>& /*check*/) {}
@@ -80,7 +81,7 @@ class LocalControl : public Control {
   std::mutex mutex_;
   std::condition_variable shared_;
   std::vector<std::string> texts_;  // shared by worker 0 so far
-  std::vector<std::size_t> taken_;  // how many of them each worker has taken
+  std::vector<std::size_t> taken_;  // number of texts that each worker has taken
   std::function<bool()> wanted_;
   std::vector<std::int64_t> begun_;  // steps begun, by worker
   std::int64_t stop_at_ = -1;

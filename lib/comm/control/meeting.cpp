@@ -14,7 +14,7 @@ namespace abtrain::comm::wire {
 
 namespace {
 
-// How long to wait for an answer when worker 0 may be at another address.
+// Seconds to wait for an answer at one address if worker 0 has several.
 constexpr double kTurnSeconds = 5;
 Meeting invite(const Socket& listener, const std::string& address) {
   Meeting meeting;
@@ -50,7 +50,7 @@ class Joining {
     do {
       for (const std::string& address : addresses) {
         const double left = deadline.seconds_left();
-        // An address in another network may drop packets silently.
+        // At most 1 s, because an address in another network may drop packets silently.
         Socket socket = Socket::connect(address, meeting_.port, std::min(left, 1.0));
         const auto host =
             socket.is_open()
@@ -76,9 +76,9 @@ class Joining {
   }
 
  private:
-  // Only worker 0 answers with the token. Another host may share one of worker 0's addresses (on
-  // its own bridges), and a connection to a port of this host where nobody listens can connect to
-  // itself.
+  // Receives worker 0's reply, known by its token. Somebody else may answer: another host may have
+  // one of worker 0's addresses (on its own bridges), and a connection to a port of this host where
+  // nobody listens can connect to itself.
   std::optional<Message> hear(const Socket& socket, double seconds) const {
     return receive(socket, seconds, [&](const Message& message) {
       return message.value == meeting_.token && message.rank == 0 &&
@@ -117,7 +117,7 @@ class Joining {
       sent = send(socket, answer(socket, hello, *reply), deadline.seconds_left());
       reply = sent ? hear(socket, deadline.seconds_left()) : std::nullopt;
     } else if (is_sealed && reply && reply->type == Type::Welcome) {
-      return std::nullopt;  // worker 0 would have proved itself first
+      return std::nullopt;  // the real worker 0 would have sent a Challenge first
     }
     ABT_CHECK(
         !reply || reply->type != Type::Refused, Config, "{} was refused: {}", who_,

@@ -1,9 +1,10 @@
 // How the processes of a run meet: each opens a TCP connection to worker 0.
 //
-// Worker 0 tells all others a token and where it listens. A process sends a Hello with its rank and
-// this token, and worker 0 answers with Welcome or Refused. If there is a secret, both sides first
-// prove that they have it: worker 0 with a Challenge, then the process with a Proof. Each carries a
-// MAC over what worker 0 has told, the Hello and a random number from each side.
+// Worker 0 tells all other processes a token and its addresses. A process sends a Hello with its
+// rank and this token, and worker 0 answers with Welcome or Refused. If there is a secret, both
+// sides first prove that they have it: worker 0 with a Challenge, then the process with a Proof.
+// Challenge and Proof each carry a MAC over the Meeting that worker 0 has announced, the Hello and
+// a random number from each side.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@
 
 namespace abtrain::comm::wire {
 
-// Where worker 0 listens. The size is fixed, for the exchange.
+// Worker 0's address. The size is fixed, as ShareBytes requires.
 struct Meeting {
   std::int64_t token = 0;  // of this run
   std::int32_t port = 0;
@@ -35,7 +36,7 @@ struct MeetOptions {
 };
 
 struct Connections {
-  // At worker 0: one per worker, its own unused. At the others: one, to worker 0.
+  // Worker 0 has one per worker (its own is unused); every other worker has one, to worker 0.
   std::vector<Socket> sockets;
   std::vector<std::string> hosts;  // by rank; "" if it is not known
 };

@@ -17,9 +17,9 @@ using Nonce = std::array<unsigned char, 32>;
 
 // The text of a Hello. The host's name follows it.
 struct Greeting {
-  std::int32_t size;        // processes in the run, as this one was told
+  std::int32_t size;        // number of processes that this one was told
   std::uint32_t is_sealed;  // nonzero: it has a secret
-  // The same in every attempt that a process makes.
+  // Random, but the same in every attempt of one process.
   std::array<unsigned char, 16> process;
   Nonce nonce;  // of this connection
 };

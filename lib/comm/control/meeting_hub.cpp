@@ -78,7 +78,7 @@ class Welcoming {
       guests_.pop_back();
     }
     if (guests_.size() > kMaxStrangers + met_.sockets.size()) {
-      // Prefer a connection that has not shown the token, and never drop the newest one.
+      // Drop the oldest connection, preferably one without the token, but never the newest.
       const auto newest = std::prev(guests_.end());
       const auto oldest =
           std::find_if(guests_.begin(), newest, [](const Guest& g) { return !g.hello; });
@@ -189,11 +189,11 @@ class Welcoming {
   }
 
   void answer(const Guest& guest, Type type, const std::string& text) const {
-    // If this fails, the connection turns out to be gone.
+    // If this fails, the next read finds that the connection is gone.
     send(guest.socket, {type, 0, meeting_.token, text}, kAnswerSeconds);
   }
 
-  // Ends the meeting: two processes of this run cannot begin together.
+  // Ends the meeting: worker 0 and this guest cannot begin a run together.
   [[noreturn]] void give_up(const Guest& guest, const std::string& why) const {
     answer(guest, Type::Refused, why);
     throw Error(ErrorKind::Config, why);

@@ -25,7 +25,7 @@ static_assert(sizeof(Mac) == crypto_auth_BYTES);
 static_assert(crypto_auth_KEYBYTES == 32);
 
 void start_sodium() {
-  // Several threads may call it, more than once.
+  // Several threads may call sodium_init(), more than once.
   ABT_ASSERT(sodium_init() >= 0, "libsodium did not start");
 }
 

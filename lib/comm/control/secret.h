@@ -20,9 +20,9 @@ class Secret {
   bool is_set() const {
     return key_.has_value();
   }
-  // Both need a secret that is set.
+  // mac_of() and matches() need a secret that is set.
   Mac mac_of(std::string_view message) const;
-  // In constant time.
+  // Compares in constant time.
   bool matches(std::string_view message, const Mac& mac) const;
 
  private:
@@ -36,7 +36,7 @@ Secret secret_from_env();
 // The name of the variable that the secret comes from; empty if there is none.
 std::string secret_source();
 
-// Unpredictable bytes.
+// Writes unpredictable bytes.
 void fill_random(void* bytes, std::size_t count);
 
 }  // namespace abtrain::comm

@@ -42,7 +42,7 @@ struct Message {
   std::string text = {};
 };
 
-// The bytes of a value, for a text.
+// Returns the bytes of a value, to be sent as a message's text.
 template <class T>
 std::string bytes_of(const T& value) {
   std::string bytes(sizeof(value), '\0');
@@ -83,7 +83,7 @@ class Inbox {
   // Says whether a message is expected; its text has not been read yet.
   using Check = std::function<bool(const Message&)>;
 
-  // Reads what has arrived. Call it again after Waiting, and after take().
+  // Reads the bytes that have arrived. Call it again after Waiting, and after take().
   State read(const Socket& socket, const Check& expected = {});
   Message take();
 

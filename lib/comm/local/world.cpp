@@ -27,8 +27,8 @@ using Kind = Call::Kind;
 // cost more.
 constexpr std::int64_t kAloneBytes = 256 << 10;
 
-// Copies a piece between flat buffers. On the CPU it makes no views of them, which saves time when
-// many members exchange little.
+// Copies a piece between flat buffers. On the CPU, copies bytes without making views, which saves
+// time when many members exchange few elements.
 void copy(const at::Tensor& to, const at::Tensor& from, const Piece& piece) {
   const auto size = static_cast<std::int64_t>(to.element_size());
   const auto* begin = static_cast<const char*>(from.const_data_ptr()) + piece.source * size;
@@ -118,7 +118,7 @@ class LocalGroup {
       open_.erase(sequence);
       ++operation->at_work;
     }
-    // The last to post checks all calls; the others wait for `posted`.
+    // The last member to post checks all calls; the others wait for `posted`.
     try {
       begin(*operation);
     } catch (...) {
@@ -201,8 +201,8 @@ class LocalGroup {
       lock.lock();
     }
     if (!operation.done && world_->happened()) {
-      // The caller may free its buffer once this has thrown, so members still
-      // working on it finish first.
+      // The caller may free its buffer once this has thrown, so first wait for the members that
+      // still work on it.
       changed_.wait(lock, [&] { return operation.at_work == 0; });
       ABT_CHECK(operation.mismatch.empty(), Config, "{}", operation.mismatch);
       world_->throw_if_happened();

@@ -28,7 +28,7 @@ class LocalWorld : public Failure, public std::enable_shared_from_this<LocalWorl
   // more overflows the clock.
   explicit LocalWorld(double timeout_seconds) : timeout(timeout_seconds) {}
 
-  // Keeps the first cause; later ones are only echoes.
+  // Ends all waits with Error(PeerLost). Keeps the first cause; later ones are only echoes.
   void abort(std::exception_ptr cause) noexcept;
   // One communicator per worker, in rank order; each is used by one thread. They
   // share ownership of the world.

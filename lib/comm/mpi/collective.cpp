@@ -148,7 +148,7 @@ void MpiCollective::exchange_pieces() {
       static_cast<std::size_t>(own.count * width_));
 }
 
-// Reduces the piece that begins at this byte of the member's own chunk; returns the piece's end.
+// Reduces the piece that begins at byte `begin` of the member's own chunk; returns the piece's end.
 std::int64_t MpiCollective::reduce(std::int64_t begin) {
   const int n = group_.size();
   const std::int64_t end = std::min(begin + kPieceBytes, own_count_ * width_);
@@ -235,8 +235,8 @@ bool MpiCollective::done() const {
 }
 
 TimedOut MpiCollective::overdue() const {
-  // A member that has not sent its part is late. A missing result is a weaker sign: it may be
-  // waiting for the same part.
+  // A member that has not sent its part is late. A missing result is a weaker sign: its sender may
+  // be waiting for the same part.
   std::vector<int> missing;
   for (const auto* streams : {&parts_in_, &results_in_, &parts_out_, &results_out_}) {
     for (const MpiStream& stream : *streams) {

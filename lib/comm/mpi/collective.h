@@ -12,21 +12,21 @@
 namespace abtrain::comm {
 
 // A tag says to which call of a communicator a message belongs. From the lowest bit on, it holds
-// one bit for the phase, six bits for the call's number modulo kOpenCalls, and a hash of what the
-// call does. The hash takes the bits that the library's largest tag has left (MPI_TAG_UB has at
-// least 15 bits, 19 with Intel MPI between hosts, 23 with Open MPI over UCX).
+// one bit for the phase, six bits for the call's number modulo kOpenCalls, and a hash of the call's
+// arguments. The hash fills the bits that are left: the library's largest tag (MPI_TAG_UB) has at
+// least 15 bits, 19 with Intel MPI between hosts, and 23 with Open MPI over UCX.
 struct MpiTags {
   // A call begins only if fewer calls than this have begun since the oldest unfinished one. So if
-  // two calls have the same tag, each member has posted all messages of the first before any of the
-  // second, and MPI keeps their order.
+  // two calls have the same tag, each member has posted all messages of the earlier call before any
+  // of the later one, and MPI keeps their order.
   static constexpr std::uint32_t kOpenCalls = 64;
 
   int kind_bits = 8;
 
   static MpiTags below(int bound);
   int tag(std::uint32_t number, std::uint32_t kind, int phase) const;
-  // True if a tag has this call number, modulo kOpenCalls, but belongs to a call that does
-  // something else.
+  // Whether a tag has this call number, modulo kOpenCalls, but another hash, because it belongs to
+  // a different call.
   bool differs(int tag, std::uint32_t number, std::uint32_t kind) const;
 };
 
@@ -47,7 +47,7 @@ class MpiCollective {
   // Both arguments must outlive the collective.
   MpiCollective(MpiGroup& group, const Call& call);
 
-  // Advances whatever can be advanced; true if anything was. Throws Error.
+  // Advances all transfers that can advance, and returns whether any has. Throws Error.
   bool advance();
   bool done() const;
   // The collective's number in its group, from 0.
@@ -57,7 +57,7 @@ class MpiCollective {
   double seconds_since_progress() const {
     return since_progress_.seconds();
   }
-  // The error to throw if that is too long.
+  // The error to throw if seconds_since_progress() is too long.
   TimedOut overdue() const;
   // Throws Error(Config) when a member has sent a message of a different call.
   void check_match() const;
@@ -74,12 +74,12 @@ class MpiCollective {
   MpiGroup& group_;
   const Call& call_;
   const std::uint32_t number_;
-  const std::uint32_t kind_;  // a hash of what all members' calls have in common
+  const std::uint32_t kind_;  // a hash of the arguments that all members share
   std::int64_t width_;  // bytes per element
   Stopwatch since_progress_;
 
-  // For a reduction: this member's own chunk in elements, how much of it is reduced, and one ring
-  // of pieces per other member.
+  // For a reduction: this member's own chunk in elements, the reduced part of it in bytes, and one
+  // ring of pieces per other member.
   std::int64_t own_begin_ = 0;
   std::int64_t own_count_ = 0;
   std::int64_t reduced_ = 0;  // bytes

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The program may lie in bin/, in the build folder, or below that.
+// The program may lie in bin/, in the build folder, or below the build folder.
 std::string find_plugin(const std::string& name) {
   const fs::path place = fs::path(program_path()).parent_path();
   for (const char* up : {".", "..", "../.."}) {
@@ -64,8 +64,9 @@ std::vector<std::string> library_folders() {
   return folders;
 }
 
-// Uses RTLD_GLOBAL because Open MPI's and MPICH's own plug-ins need the library's symbols. Returns
-// null on failure, and adds a library that is there but broken to `problems`.
+// Uses RTLD_GLOBAL, because Open MPI and MPICH load their own plug-ins, which need the library's
+// symbols. Returns null on failure; adds the error to `problems` if the library exists but does not
+// load.
 void* open_library(
     const std::string& path, const std::string& name, std::vector<std::string>& problems) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);

@@ -1,6 +1,6 @@
 // Finds and loads an MPI library when one is first needed, so that one program runs with any Open
-// MPI, any MPICH (including Intel MPI), and without MPI. A plug-in for each of the two (plugin.c)
-// lies in lib/abtrain beside the program's folder.
+// MPI, any MPICH (including Intel MPI), and without MPI. One plug-in for Open MPI and one for MPICH
+// (plugin.c) lie in lib/abtrain beside the program's folder.
 #pragma once
 
 #include <string>
@@ -27,10 +27,10 @@ struct MpiLibrary {
 // mpirun; Open MPI first if the launcher uses PMIx; MPICH first if it uses PMI.
 std::vector<MpiCandidate> mpi_candidates();
 
-// Loads the first candidate that is there; it stays loaded. Searches LD_LIBRARY_PATH, the
-// launcher's folders, those of the mpiexec on PATH, the Python environment where abtrain is
-// installed, and the system's own folders. Throws Error(Config), which says where it searched and
-// how to get MPI.
+// Loads the first candidate that is found; it stays loaded. Searches LD_LIBRARY_PATH, the folders
+// of the launcher and of the mpiexec on PATH, the Python environment where abtrain is installed,
+// and the system's own folders. Throws Error(Config), which says where it searched and how to get
+// MPI.
 MpiLibrary load_mpi(const std::vector<MpiCandidate>& candidates);
 
 }  // namespace abtrain::comm

@@ -48,8 +48,8 @@ static int tag_bound(int* bound) {
 }
 
 #ifdef OMPI_MAJOR_VERSION
-// Open MPI lists settings only for the point-to-point layer (PML) in use; one of them is
-// pml_NAME_priority.
+// Names the point-to-point layer (PML) in use: Open MPI lists settings only for that layer, among
+// them pml_NAME_priority.
 static void transport(char* text) {
   int threads = 0;
   int count = 0;
@@ -81,8 +81,8 @@ static void transport(char* text) {
   MPI_T_finalize();
 }
 #else
-// MPICH comes with both libraries, but UCX loads its transports only when it is used, and Intel MPI
-// loads libfabric only when it is used.
+// Notes whether UCX or libfabric is in use. MPICH comes with both, but UCX loads its transports
+// (libuct_*), and Intel MPI loads libfabric, only when they are used.
 static int note_library(struct dl_phdr_info* info, size_t size, void* found) {
   (void)size;
   const char* slash = strrchr(info->dlpi_name, '/');
@@ -171,8 +171,9 @@ static int probe(MpiHandle comm, int peer, int* there, int* tag) {
   return code;
 }
 
-// Not every Open MPI has these, so is_fault_tolerant() looks them up; they may be called only after
-// it has returned true. MPICH has them too, but its mpiexec ends all processes when one is lost.
+// Not every Open MPI has these functions, so is_fault_tolerant() looks them up; they may be called
+// only after it has returned true. MPICH has them too, but its mpiexec ends all processes when one
+// is lost.
 static int (*ulfm_revoke)(MPI_Comm);
 static int (*ulfm_shrink)(MPI_Comm, MPI_Comm*);
 static int (*ulfm_is_revoked)(MPI_Comm, int*);

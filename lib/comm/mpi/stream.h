@@ -42,12 +42,12 @@ class MpiStream {
       std::int64_t ring = 0)
       : peer(to), bytes(length), way_(way), comm_(comm), tag_(tag), data_(data), ring_(ring) {}
 
-  // Only pieces that end within the first `count` bytes may be posted; without
-  // this call, all may.
+  // Lets post() post only pieces that end within the first `count` bytes; without this call, it may
+  // post all.
   void allow(std::int64_t count) {
     allowed_ = count;
   }
-  // Posts the pieces that may be posted; true if there were any. Throws Error.
+  // Posts the pieces that may be posted, and returns whether there were any. Throws Error.
   bool post() {
     bool moved = false;
     while (posted_ < bytes && static_cast<std::int64_t>(under_way_.size()) < kWindow &&

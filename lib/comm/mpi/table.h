@@ -1,6 +1,6 @@
 // The MPI calls that abtrain makes, as a table of C functions. MPI's handles and constants differ
 // between Open MPI and MPICH, so plugin.c fills in one table for each, in separate shared objects;
-// comm/mpi/library.h loads the one that fits. Handles are opaque here. Functions that return int
+// comm/mpi/library.h loads the table that fits. Handles are opaque here. Functions that return int
 // return MPI's error code, 0 for success.
 #pragma once
 
@@ -22,13 +22,13 @@ typedef struct MpiTable {
   int (*init)(int* threads);
   // The largest tag of a message, after `init`. The standard promises 32767.
   int (*tag_bound)(int* bound);
-  // Names what carries the messages, such as "UCX". Call it after `init`. `text` as above.
+  // Names the transport of the messages, such as "UCX". Call it after `init`. `text` as above.
   void (*transport)(char* text);
   int (*finalize)(void);
 
   // New communicators return errors instead of ending the process.
   int (*copy_of_world)(MpiHandle* comm);
-  // The members of a part keep the order of the whole.
+  // The members of `part` keep their order in `comm`.
   int (*split)(MpiHandle comm, int color, MpiHandle* part);
   int (*free_comm)(MpiHandle comm);
   int (*rank_and_size)(MpiHandle comm, int* rank, int* size);
@@ -42,8 +42,8 @@ typedef struct MpiTable {
   // communicator. If processes may be lost, requests that end with an error are not freed, unlike
   // in MPI_Testsome: Open MPI ends the process if the rest of a freed request fails later.
   int (*test_some)(MpiHandle comm, int count, const MpiHandle* requests, int* through, int* which);
-  // Whether a message from `peer` is waiting, and its tag. Every call lets MPI advance its
-  // transfers.
+  // Sets *there to whether a message from `peer` is waiting, and *tag to its tag. Every call also
+  // lets MPI advance its transfers.
   int (*probe)(MpiHandle comm, int peer, int* there, int* tag);
 
   // Whether processes survive the loss of another one, as under Open MPI's `mpirun --with-ft ulfm`.
@@ -51,8 +51,8 @@ typedef struct MpiTable {
   int (*is_fault_tolerant)(void);
   // Ends all transfers of a communicator with an error, on all members.
   int (*revoke)(MpiHandle comm);
-  // Makes a communicator of the surviving members of a revoked one, in the same order. Waits until
-  // each other member has called it or is lost.
+  // Makes a communicator of the surviving members of a revoked communicator, in the same order.
+  // Waits until each other member has called it or is lost.
   int (*shrink)(MpiHandle comm, MpiHandle* left);
 } MpiTable;
 

@@ -17,7 +17,7 @@ namespace abtrain::comm {
 namespace {
 
 constexpr double kForever = 1e8;  // seconds; more would overflow the clock
-// More time than the others may need to notice a loss.
+// More time than the other workers may need to notice a loss.
 constexpr double kRegroupSeconds = 5;
 // MPI_Finalize waits for all processes, even for one that has died after its last collective.
 constexpr std::chrono::seconds kFinalize{30};
@@ -113,7 +113,8 @@ std::shared_ptr<MpiWorld> MpiWorld::start(int rank, int size, double seconds) {
     world->thread_.join();
     std::rethrow_exception(world->cause());
   }
-  // The thread and the communicators own the world too; only the caller's reference ends it.
+  // The thread and the communicators hold references too. So the caller's pointer has its own
+  // deleter, which ends the world when the caller's last copy goes.
   return {world.get(), [world](MpiWorld*) { world->finish(); }};
 }
 

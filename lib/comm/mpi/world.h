@@ -1,11 +1,11 @@
 // Workers that are processes joined by MPI. Buffers are on the CPU; GPU buffers are copied to
-// page-locked memory and back on a stream of their own.
+// page-locked memory on a stream of their own, and back on the worker's current stream.
 //
 // In each process, one thread makes all MPI calls and advances every open collective while the
 // worker computes. Collectives consist of point-to-point messages, so that each member sends
 // exactly the bytes of comm/traffic.h. To reduce, a member sends chunk j of its buffer to member j,
-// which adds up the n chunks in rank order (for the same bits as in the local back end) and sends
-// the result to all. Pieces of 256 KiB keep both directions of a link busy.
+// which adds up the n chunks in rank order (so that the sum is bit-identical to the local back
+// end's) and sends the result to all. Pieces of 256 KiB keep both directions of a link busy.
 //
 // A collective that makes no progress within the time-out, or a call of abort(), ends every wait
 // with Error(PeerLost).
@@ -33,9 +33,9 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   // (MPI_Init). `rank` and `size` are the launcher's. `seconds` limits MPI_Init and is the time-out
   // until set_timeout().
   // Throws Error(PeerLost) when MPI_Init takes longer because a process has not called it;
-  // Error(Config) when MPI sees another number of processes or no MPI was found
-  // (comm/mpi/library.h). After an error here the process must end by _Exit, since MPI may never
-  // return.
+  // Error(Config) when MPI's rank or number of processes differs from the launcher's, or no MPI was
+  // found (comm/mpi/library.h). After an error here the process must end by _Exit, since MPI may
+  // never return.
   // Releasing the last copy of the result calls finish().
   static std::shared_ptr<MpiWorld> start(int rank, int size, double seconds);
 
@@ -55,14 +55,14 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   bool is_fault_tolerant() const {
     return mpi_->is_fault_tolerant() != 0;
   }
-  // Makes a new world of the workers that are left after a failure on any of them. All their calls
-  // end with Error(PeerLost), and no communicator of the old world may be in use. Returns their
-  // ranks in the old world. Collective: waits until each other worker has called it or has ended.
-  // Throws Error(PeerLost) if that takes longer than the time-out.
+  // After a failure, makes a new world of the workers that are left, and returns their ranks in the
+  // old world. All open calls end with Error(PeerLost), and no communicator of the old world may be
+  // in use. Collective: waits until each other worker has called it or has ended. Throws
+  // Error(PeerLost) if that takes longer than the time-out.
   std::vector<int> regroup();
 
   // Ends MPI and the thread (MPI_Finalize, which is collective). Returns false if the world was
-  // aborted or has regrouped, or if MPI_Finalize does not return: MPI is then left alone, and the
+  // aborted or has regrouped, or if MPI_Finalize does not return: MPI is then not ended, and the
   // process must end by _Exit. Otherwise the process must end by exit(): MPICH reports a normal end
   // to its launcher only in an exit handler, and without that report the launcher kills the other
   // processes.
@@ -102,7 +102,7 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   std::shared_ptr<MpiGroup> world_;
   std::vector<std::shared_ptr<MpiGroup>> groups_;  // to be freed at the end
   std::deque<std::shared_ptr<Job>> open_;          // used by the thread only
-  // Jobs of worlds that were lost: MPI may still access their buffers.
+  // Jobs of earlier worlds, kept because MPI may still access their buffers.
   std::vector<std::shared_ptr<Job>> abandoned_;
 
   std::mutex mutex_;
@@ -112,8 +112,8 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   bool ending_ = false;
   bool ended_ = false;
   bool finalized_ = false;
-  bool regroups_ = false;  // requested, and not yet done
-  std::vector<int> left_;  // found by the last regroup()
+  bool regroups_ = false;  // regroup() was called and is not yet done
+  std::vector<int> left_;  // result of the last regroup()
   std::atomic<double> timeout_;
   std::thread thread_;
 };

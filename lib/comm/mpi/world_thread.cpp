@@ -16,14 +16,14 @@ namespace abtrain::comm {
 namespace {
 
 // Pause in seconds between two checks of transfers that make no progress. It grows with the time
-// without progress, so that waiting workers leave the cores to those that compute.
+// without progress, so that waiting workers leave the cores to workers that compute.
 constexpr double kMinPause = 20e-6;
 constexpr double kMaxPause = 1e-3;
 // The longest pause while no transfer is open.
 constexpr double kMaxIdlePause = 10e-3;
 constexpr double kProbeSeconds = 1;
 
-// `world`: the communicator in which members are numbered.
+// Describes `comm`; its `workers` are ranks in `world`.
 std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm, MpiHandle world) {
   auto group = std::make_shared<MpiGroup>();
   group->comm = {&mpi, comm};
@@ -69,8 +69,8 @@ void MpiWorld::run() {
 }
 
 void MpiWorld::initialize() {
-  // With the default, "put", two hosts send and receive in turns, and an exchange takes up to 1.6
-  // times as long. ("send" over several links hangs.)
+  // With Open MPI's default, "put", two hosts send and receive in turns, and an exchange takes up
+  // to 1.6 times as long as with "send". But "send" hangs over several links.
   if (std::getenv("OMPI_MCA_btl_tcp_links") == nullptr) {
     ::setenv("OMPI_MCA_btl_tcp_flags", "send", /*overwrite=*/0);
   }
@@ -102,7 +102,7 @@ void MpiWorld::initialize() {
   changed_.notify_all();
 }
 
-// Returns false if the failure ends this process.
+// Waits for regroup() after a failure. Returns false if the thread must end instead.
 bool MpiWorld::wait_for_regroup() {
   {
     std::unique_lock lock(mutex_);
@@ -165,7 +165,7 @@ void MpiWorld::serve() {
   }
 }
 
-// Lets MPI progress while nothing is open. A message that counts as sent may still be in this
+// Lets MPI progress while no job is open. A message that counts as sent may still be in this
 // process (UCX and libfabric send it only within MPI calls), and others may wait for an answer.
 bool MpiWorld::answer() const {
   int there = 0;

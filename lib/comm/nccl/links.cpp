@@ -76,8 +76,8 @@ ncclComm* handle_of(NcclWorld::Link& link) {
 
 struct NcclWorld::Operation {
   std::string what;
-  // Recorded after the stream has waited for its owner's queued work: a long computation does not
-  // make the other workers count as lost.
+  // Recorded after the stream has waited for the owner's queued work, so that the time-out does not
+  // include that work.
   mutable c10::cuda::CUDAEvent begun;
   mutable c10::cuda::CUDAEvent done;
   std::optional<Stopwatch> running;  // since the watcher saw `begun`
@@ -185,7 +185,7 @@ void NcclWorld::wait(const Operation& operation) const {
     throw_if_happened();
     pause();
   }
-  // An abort ends the kernel too, after setting the flag.
+  // An abort records the failure and also ends the kernel, so check once more.
   throw_if_happened();
 }
 
@@ -194,7 +194,7 @@ void NcclWorld::abort(std::exception_ptr cause) noexcept {
   changed_.notify_all();
 }
 
-// Returns when NCCL has finished a call's work in the background.
+// Waits until NCCL has finished the work that a call does in the background.
 void NcclWorld::settle(Lock& lock, Link& link, const std::string& what) {
   const Stopwatch watch;
   Pause pause;
@@ -277,8 +277,8 @@ void NcclWorld::abort_links() noexcept {
   try {
     const c10::cuda::CUDAGuard guard(device_.index());
     // Aborts all communicators in one NCCL group, as NCCL requires: aborting one may wait for work
-    // that only the abort of another ends. Parents come first, because that ends a split under way
-    // and reveals the part's handle.
+    // that only the abort of another ends. Parents come first, because aborting a parent ends a
+    // split under way and reveals the part's handle.
     bool ended = ncclGroupStart() == ncclSuccess;
     for (const auto& link : links_) {
       if (ncclComm* handle = handle_of(*link)) {

@@ -28,7 +28,7 @@ void copy_to_itself(const Call& call) {
 
 class NcclCommunicator : public Communicator {
  public:
-  // A null link: a group of one, unknown to NCCL.
+  // A null link means a group of one that NCCL does not know.
   NcclCommunicator(std::shared_ptr<NcclWorld> world, Link* link, int rank, int size)
       : Communicator(rank, size), world_(std::move(world)), link_(link) {}
 
@@ -189,8 +189,9 @@ std::shared_ptr<NcclWorld> NcclWorld::start(
         rank, version_text(nccl_version()));
     world->join(invitation.id);
   }
-  // The communicators own the world too; only the caller's reference ends it. Members that are
-  // unwinding from an error do not end it together.
+  // The communicators hold references too. So the caller's pointer has its own deleter, which
+  // closes the world when the caller's last copy goes: together with the other members, unless an
+  // error is being thrown.
   return {world.get(), [world, errors = std::uncaught_exceptions()](NcclWorld*) {
             world->close(std::uncaught_exceptions() == errors);
           }};

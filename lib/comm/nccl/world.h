@@ -4,8 +4,8 @@
 // Collectives run on a stream that belongs to the world, after the work that the caller has queued
 // on its current stream. Pending::wait() makes the current stream wait for the result without
 // blocking the host. CPU tensors are staged through the GPU before the call returns. NCCL computes
-// the sums, in the buffer's own dtype and in an order of its choice, so bits may differ from other
-// back ends.
+// the sums, in the buffer's own dtype and in an order of its choice, so results may differ from
+// other back ends' in the last bits.
 //
 // A thread of the world watches the operations under way. A lost worker, an NCCL error or a
 // collective that exceeds its time-out aborts the world: operations that hang on the GPU end; later
@@ -45,8 +45,8 @@ namespace abtrain::comm {
 // is not compiled in.
 int nccl_version();
 
-// NCCL's version when abtrain was compiled, and that of the library loaded now, such as "2.28.9";
-// empty if NCCL is not compiled in. The two may differ only in the last number.
+// The NCCL version that abtrain was compiled with, and the version of the loaded library, such as
+// "2.28.9"; empty if NCCL is not compiled in. The two may differ only in the last number.
 struct NcclVersions {
   std::string compiled;
   std::string loaded;
@@ -73,10 +73,10 @@ class NcclWorld : public Failure, public std::enable_shared_from_this<NcclWorld>
   std::unique_ptr<Communicator> communicator();
 
   // May be called from any thread; does not block. Keeps the first cause. If the workers are
-  // threads, abort each one's world.
+  // threads, abort the world of each thread.
   void abort(std::exception_ptr cause) noexcept;
 
-  // The following is for its communicators.
+  // The rest is for the world's communicators.
 
   // An NCCL communicator of this worker. Lives as long as the world.
   struct Link {

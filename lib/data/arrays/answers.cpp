@@ -22,8 +22,8 @@ namespace {
 constexpr std::int64_t kMaxClasses = 100'000'000;
 constexpr std::int64_t kAnswersAtOnce = std::int64_t{1} << 20;  // elements converted at a time
 
-// Calls take(index of the first, values) for one piece of the elements after another, converted to
-// `type`, until it returns false.
+// Converts the elements to `type` piece by piece and calls take(index of the piece's first element,
+// values), until take() returns false.
 template <class T>
 void each_of(const at::Tensor& tensor, at::ScalarType type, const auto& take) {
   std::int64_t first = 0;
@@ -70,7 +70,8 @@ Rows rows_of(const at::Tensor& y) {
   return rows;
 }
 
-// What floating-point numbers look like if they do not look like a regression's; else empty.
+// Returns "look like one-hot labels" and the like, or "" if the numbers look like targets of a
+// regression.
 std::string doubt_of(const at::Tensor& y, bool per_token) {
   if (y.dim() == 1 || y.size(1) == 1 || per_token) {
     return look_like_labels(y) ? "look like class labels (whole numbers)" : "";
@@ -83,7 +84,7 @@ std::string doubt_of(const at::Tensor& y, bool per_token) {
              : "";
 }
 
-// Converts floating-point numbers that must be whole.
+// Converts floating-point labels to int64. Throws DamagedData if one is not a whole number.
 at::Tensor whole_numbers(const at::Tensor& y, const std::string& path) {
   each_of<double>(y, at::kDouble, [&](std::int64_t first, std::span<const double> values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -117,7 +118,7 @@ Answers classes_of(const at::Tensor& y, const std::string& path, bool per_token)
 Answers answers_of(
     const at::Tensor& y, const std::string& path, Task task, at::IntArrayRef rows_of_tokens) {
   if (y.dim() > 2 || y.dim() == 0 || y.numel() == 0) {
-    return {y};  // no answers at all
+    return {y};  // neither labels nor targets: the caller throws
   }
   const bool per_token = !rows_of_tokens.empty() && y.sizes() == rows_of_tokens;
   if (task == Task::Classes) {
@@ -176,7 +177,7 @@ void check_labels(
     }
     return;
   }
-  constexpr std::int64_t kSparse = 10;  // this many classes for each one that has examples
+  constexpr std::int64_t kSparse = 10;  // most classes for each class with examples
   std::vector<bool> seen(static_cast<std::size_t>(classes));
   for (const at::Tensor& part : labels) {
     each_of<std::int64_t>(part, at::kLong, [&](std::int64_t, std::span<const std::int64_t> values) {

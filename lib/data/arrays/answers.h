@@ -13,25 +13,25 @@
 namespace abtrain::data {
 
 struct Answers {
-  at::Tensor y;              // labels as integers of any type, N or N x T; or N or N x K numbers
-  std::int64_t classes = 0;  // the width of one-hot rows
+  at::Tensor y;              // labels: integers, N or N x T; targets: floating point, N or N x K
+  std::int64_t classes = 0;  // the width of one-hot rows, else 0
 };
 
-// Interprets `y` as data.task says. `path`: its file. `rows_of_tokens`: the sizes N x T of x, else
-// empty. Throws Error(Config) if the task is auto and floating-point numbers look like labels;
-// DamagedData if they should be labels but are not.
+// Interprets `y` as data.task says. `path`: its file. `rows_of_tokens`: the sizes N x T of x if it
+// holds tokens, else empty. Throws Error(Config) if the task is auto and floating-point numbers
+// look like labels; DamagedData if the task is classes and the numbers are not labels.
 Answers answers_of(
     const at::Tensor& y, const std::string& path, Task task, at::IntArrayRef rows_of_tokens);
 
-// The largest of these integers, -1 if none counts. They must be 0 or more; with `ignores`,
-// kIgnoredLabel is allowed and does not count. `what` is for the message: "the label". Throws
-// DamagedData.
+// Returns the largest of these integers, -1 if all are ignored. Throws DamagedData if one is
+// negative or far too large. With `ignores`, kIgnoredLabel is ignored. `what` names the integers in
+// the message: "the label".
 std::int64_t largest_of(
     const at::Tensor& integers, bool ignores, const std::string& path, const char* what);
 
-// Checks the labels of all parts, which must be below `classes`, if the classes have no names.
-// Throws Error(Config) if hardly any class has an example. Adds a doubt if tokens have a label that
-// other programs ignore.
+// Checks the labels (below `classes`) of all parts, for classes without names. Throws Error(Config)
+// if hardly any class has an example. Adds a doubt if tokens may have the label 255, which other
+// programs ignore.
 void check_labels(
     const std::vector<at::Tensor>& labels, std::int64_t classes, const std::string& path,
     Account& account);

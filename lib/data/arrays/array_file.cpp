@@ -24,7 +24,7 @@ std::string dtype_of(std::string_view numpy) {
   return formatted("{}{}", "FIU"[kind], 8 * (numpy[2] - '0'));
 }
 
-// `shown`: the dtype as the file calls it.
+// `shown`: the file's name for the dtype, for the message.
 at::ScalarType type_of(const std::string& path, std::string_view dtype, std::string_view shown) {
   const auto type = state::type_of(dtype);
   ABT_CHECK(
@@ -38,7 +38,6 @@ at::ScalarType type_of(const std::string& path, std::string_view dtype, std::str
   return *type;
 }
 
-// The array in a file's bytes from `begin` to `end`.
 at::Tensor array_of(
     const at::Tensor& file, std::uint64_t begin, std::uint64_t end, at::IntArrayRef sizes,
     at::ScalarType type) {
@@ -121,7 +120,6 @@ at::Tensor map_npy(const std::string& path) {
   return array_of(file, begin, bytes.size(), sizes, type);
 }
 
-// `expected` is for the message if the tensor is missing.
 at::Tensor map_safetensors(const std::string& path, const std::string& name, const char* expected) {
   const state::SafetensorsFile header(path);
   const at::Tensor file = mapped_file(path);

@@ -2,8 +2,9 @@
 // only the parts that are accessed are read.
 //
 // Errors name the file: MissingInput if it does not exist; Io if it cannot be read; DamagedData if
-// its header is malformed or does not fit its size, or if it contains something unsupported:
-// Fortran order, big-endian numbers, Python objects, dtypes unknown to state::type_of().
+// its header is malformed or does not fit the size of the file, or if it contains something
+// unsupported: Fortran order, big-endian numbers, Python objects, dtypes unknown to
+// state::type_of().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,9 +14,9 @@
 
 namespace abtrain::data {
 
-// The array of a .npy file, or the tensor with this name of any other file. If the tensor is
-// missing, the message says that `expected` was expected. Returns a contiguous tensor on the file's
-// memory, which lives as long as the tensor. Writing to it ends the program.
+// Returns the array of a .npy file, or the tensor `name` of any other file; if that is missing, the
+// message says that `expected` was expected. The result is contiguous and may lie in the mapped
+// file, which lives as long as the result. Writing to it may end the program.
 at::Tensor map_array(const std::string& path, const std::string& name, const char* expected);
 
 // The names of the classes, from a JSON list in a safetensors file's metadata "classes"; empty if

@@ -31,7 +31,7 @@ struct ArrayPart {
   std::string x_path, y_path;
   at::Tensor x, y;
   std::vector<std::string> class_names = {};
-  std::int64_t classes = 0;  // lower bound from the width of one-hot rows
+  std::int64_t classes = 0;  // at least as many, from the width of one-hot rows
 };
 
 bool is_tokens(const at::Tensor& x) {
@@ -42,7 +42,7 @@ std::string described(const at::Tensor& tensor) {
   return formatted("{} {}", tensor.scalar_type(), tensor.sizes());
 }
 
-// Nothing if the folder does not hold the part.
+// Returns nullopt if the folder does not hold the part.
 std::optional<ArrayPart> find_array_part(const std::string& folder, const std::string& part) {
   const std::string both = formatted("{}/{}.safetensors", folder, part);
   const std::string x = formatted("{}/{}_x.npy", folder, part);
@@ -92,7 +92,7 @@ void check_array_part(const ArrayPart& part) {
       with_commas(x.size(0)), y.sizes());
 }
 
-// Converts y to the form in which it is used.
+// Converts y to labels or targets, and checks that its shape fits x.
 void settle_answers(ArrayPart& part, Task task) {
   const at::Tensor& x = part.x;
   at::Tensor& y = part.y;
@@ -143,7 +143,6 @@ std::vector<std::int64_t> sizes_of_each(const at::Tensor& x) {
   return x.dim() == 1 ? std::vector<std::int64_t>{1} : x.sizes().slice(1).vec();
 }
 
-// Throws if an option does not fit the kind of x.
 void check_array_options(const DataOptions& o, const Dataset& set) {
   const auto refuse = [&](bool given, const char* key) {
     if (given) {
@@ -195,7 +194,6 @@ Examples examples_in(const ArrayPart& part, const Dataset& set) {
   return images_in(x, labels, targets);
 }
 
-// Says which files were read, and the types and shapes of x and y.
 std::string files_fact(
     const std::vector<ArrayPart>& parts, const DataOptions& options, const std::string& folder) {
   std::vector<std::string> files;
@@ -221,7 +219,7 @@ void check_values(
   for (const ArrayPart& part : parts) {
     largest = std::max(largest, largest_magnitude(part.x, part.x_path, "x"));
   }
-  constexpr double kLarge = 1000;  // more than a byte, and than most units
+  constexpr double kLarge = 1000;  // larger than any byte, and than values in most units
   if (largest > kLarge && !options.standardize && options.std.empty()) {
     account.doubts.push_back(formatted(
         "{}: the network gets values of up to {:.3g} as they are; data.standardize: true brings "
@@ -279,7 +277,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, bool 
   Task task = options.task;
   for (ArrayPart& part : parts) {
     settle_answers(part, task);
-    // The few targets of a small test set may look like labels.
+    // The training set decides: the few targets of a small test set may look like labels.
     task = y.is_floating_point() ? Task::Regression : task;
   }
   out.name = options.name;

@@ -1,12 +1,12 @@
 // A user's own arrays as a data set: FOLDER/train.safetensors with the tensors x and y, or
 // FOLDER/train_x.npy and train_y.npy. The test set is in files with `test` in place of `train`.
-// Without them, it is data.test_share of the training examples, the last ones of a permutation that
-// is the same in every run.
+// Without these files, it is data.test_share of the training examples, the last ones of a
+// permutation that is the same in every run.
 //
-// x, N x ...: uint8 (divided by 255) or floating-point values, of the form C x H x W, H x W (one
-// channel), or any other, which is read as one row of numbers; or other integers, N x T, which are
-// tokens. y: integers, N classes or, with tokens, also N x T; or floating-point numbers, N or N x
-// K, for a regression.
+// x holds N examples. uint8 (divided by 255) and floating-point numbers are values: each example is
+// C x H x W, H x W (one channel), or of another shape, which is read as one row of numbers. Other
+// integers are tokens, N x T. In y, integers are class labels, N or, with tokens, also N x T;
+// floating-point numbers are targets of a regression, N or N x K.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ namespace abtrain::data {
 
 // Opens the arrays in `folder`. The caller cuts them to data.subset and data.pool and sets mean and
 // std. Throws Error: MissingInput; DamagedData, which names the file; Config for options that do
-// not fit the arrays. `reads_values`: also reads every value of x, which must be finite.
+// not fit the arrays. `reads_values`: also checks that every floating-point value of x is finite.
 Dataset open_arrays(const DataOptions& options, const std::string& folder, bool reads_values);
 
-// More examples x for a data set of arrays, in the form of the set's own examples after
-// load_dataset(). Their labels are their indices in x. Throws DamagedData, which names `path`, if x
-// is not like the data set's.
+// Returns the examples in `x` in the form that load_dataset() gave to those of `set`. Their labels
+// are their indices in `x`. Throws DamagedData, which names `path`, if the type or shape of `x`
+// does not fit `set`.
 Examples further_examples(
     const at::Tensor& x, const std::string& path, const Dataset& set, const DataOptions& options);
 
-// All rows of M x T tokens. `answers` may have any form allowed in TokenRows.
+// Returns all rows of M x T tokens. `answers`: as in TokenRows.
 TokenRows token_rows(const at::Tensor& tokens, const at::Tensor& answers);
-// B x T tokens and their labels.
+// Returns B x T tokens and their labels or targets.
 Batch token_batch(const TokenRows& rows, std::span<const std::int64_t> indices);
 
 }  // namespace abtrain::data

@@ -16,7 +16,8 @@ namespace {
 // Differences of two numbers must be finite in fp32, too.
 constexpr double kMaxFinite = std::numeric_limits<float>::max() / 2;
 
-// Magnitudes sort like their bits read as integers, and a loop compares many integers at once.
+// Compares magnitudes by their bits read as integers, which have the same order: a loop over
+// integers compares many at once.
 template <class Bits>
 Bits largest_bits(const Bits* bits, std::int64_t begin, std::int64_t end) {
   Bits largest = 0;

@@ -1,4 +1,4 @@
-// Rows of tokens: their batches, and which of their labels count.
+// Makes batches of rows of tokens, and counts the labels that are not ignored.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -12,7 +12,7 @@ namespace abtrain::data {
 
 namespace {
 
-// The number of labels of each row that count; undefined if all do.
+// Returns the number of labels in each row that are not kIgnoredLabel; undefined if all count.
 at::Tensor counted_in_rows(const at::Tensor& labels) {
   constexpr std::int64_t kPiece = std::int64_t{1} << 20;  // labels converted at a time
   std::vector<at::Tensor> counts;

@@ -24,7 +24,6 @@ namespace {
 
 constexpr double kAddedToDeviation = 1e-3;
 
-// Shape of one image; height and width in pixels.
 struct Size {
   std::int64_t channels, height, width;
   std::int64_t area() const {
@@ -32,7 +31,7 @@ struct Size {
   }
 };
 
-// C x H x W to H x W x C.
+// Writes a C x H x W image, placed and normalized, as H x W x C.
 void write_image(
     const float* from, const float* mean, const float* std, const Size& size,
     const ops::Placement& place, float* to) {
@@ -53,8 +52,8 @@ void write_image(
   }
 }
 
-// Calls `body` with one piece of the images after another, converted to `type`: all together may
-// not fit into memory.
+// Calls `body` with one piece of the images after another, converted to `type`; all images,
+// converted at once, might not fit into memory.
 void each_piece(
     const FloatImages& images, at::ScalarType type,
     const std::function<void(const at::Tensor& piece)>& body) {
@@ -76,11 +75,11 @@ at::Tensor pooled(const at::Tensor& pixels, std::int64_t side) {
   if (side == 0) {
     return pixels.to(at::kFloat).div_(255);
   }
-  constexpr std::int64_t kImages = 64;  // the integers of their sums fit the cache
+  constexpr std::int64_t kImages = 64;  // so few that their integer sums fit into the cache
   const auto whole = static_cast<double>(255 * pixels.size(2) * pixels.size(3) / (side * side));
   std::vector<at::Tensor> parts;
   for (const at::Tensor& piece : pixels.split(kImages)) {
-    // Divides two integers, so it rounds only once.
+    // The quotient of two integers is rounded only once.
     parts.push_back(blocks_of(piece, side).sum({3, 5}).to(at::kFloat).div_(whole));
   }
   return at::cat(parts);
@@ -143,7 +142,7 @@ Batch augment_values(
   auto* image = batch.inputs.mutable_data_ptr<float>();
   auto* label = batch.labels.mutable_data_ptr<std::int64_t>();
   for (const std::int64_t index : indices) {
-    // A view if they are already fp32.
+    // Not a copy if the values are fp32 already.
     const at::Tensor from = values[places[index]].to(at::kFloat);
     const auto [place, erased] = ops::draw_treatment(how, index, size.height, size.width);
     write_image(from.const_data_ptr<float>(), mean, std, size, place, image);

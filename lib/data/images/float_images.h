@@ -1,6 +1,6 @@
-// Images that are not bytes: mean-pooled, standardized per pixel, or arrays of floating-point
-// values. Their values are pixel / 255. They are normalized when a batch is made, so that the
-// border of a crop is black and an erased pixel is the mean.
+// Images as floating-point values: pixel / 255 if pooled or standardized, or the numbers of a
+// user's arrays. They are normalized only when a batch is made, so that the border of a crop is
+// black and an erased pixel is the mean.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,15 +14,15 @@
 
 namespace abtrain::data {
 
-// Maps bytes N x C x H x W to the means of their blocks: N x C x side x side, fp32. `side` must
-// divide H and W; if it is 0, each pixel is a block.
+// Returns the means of byte / 255 over the side x side blocks of each image: N x C x side x side,
+// fp32. `pixels`: N x C x H x W bytes. `side` must divide H and W; 0: each pixel is a block.
 at::Tensor pooled(const at::Tensor& pixels, std::int64_t side);
 // The same, from values of any floating-point type; `side` must be above 0.
 FloatImages pooled(const FloatImages& images, std::int64_t side);
 
 // Each pixel's mean and standard deviation (population, not unbiased) over the images, summed in
-// double; 1e-3 is added to the deviation. Where all images are equal, the pixel carries no
-// information: the deviation is infinite, so that the pixel becomes 0.
+// double; 1e-3 is added to the deviation. A pixel that is equal in all images carries no
+// information: it gets an infinite deviation, so that it becomes 0.
 Norm standard_norm(const FloatImages& images);
 // Each channel's mean and deviation, repeated for all of its pixels.
 Norm channel_norm(const Dataset& dataset);

@@ -13,7 +13,7 @@ namespace abtrain::data {
 
 namespace {
 
-// A format that users have in place of an image that can be read: its first bytes and their place.
+// A format of users' files that is not read: its first bytes and their offset.
 struct OtherFormat {
   std::string_view mark;
   std::size_t at;

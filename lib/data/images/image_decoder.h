@@ -1,5 +1,5 @@
-// Decodes a JPEG, PNG or WebP in memory to RGB bytes. Its first bytes decide the format, not its
-// name. Errors are Error(DamagedData) with only the reason.
+// Decodes a JPEG, PNG or WebP in memory to RGB bytes. The first bytes decide the format, not the
+// file's name. Errors are Error(DamagedData) with only the reason, no path.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class ImageDecoder {
   bool can_shrink() const {
     return format_ == Format::Jpeg;
   }
-  // As JpegDecoder::decode().
+  // See JpegDecoder::decode().
   Picture decode(int divisor);
 
  private:

@@ -56,7 +56,7 @@ std::string ImageFiles::path(std::int64_t file) const {
   const ListedFolder& folder = folders_[f.folder];
   const std::size_t end = folder.images.find('\n', f.name);
   std::string out = root_.empty() ? "" : root_ + "/";
-  // "./CLASS" if the classes lie in the root.
+  // The folder is "./CLASS" if the classes lie in the root.
   const std::size_t skipped = folder.path.starts_with("./") ? 2 : 0;
   out.append(folder.path, skipped).append("/");
   return out.append(folder.images, f.name, end - f.name);

@@ -15,9 +15,9 @@ namespace abtrain::data {
 // Safe to use from several threads.
 class ImageFiles {
  public:
-  // The images of `folders`, in that order, below `root` if it is not "". `what` names them in
-  // messages ("training images"). `max_damaged` is the share of them that may be damaged. `log` may
-  // be null.
+  // Takes the images of `folders`, in that order; the paths are below `root` if it is not "".
+  // `what` names the images in messages ("training images"). `max_damaged`: the share of the images
+  // that may be damaged. `log` may be null.
   ImageFiles(
       std::string what, std::string root, std::vector<ListedFolder> folders, double max_damaged,
       Log* log);
@@ -26,8 +26,8 @@ class ImageFiles {
     return static_cast<std::int64_t>(files_.size());
   }
   std::string path(std::int64_t file) const;
-  // Reads the whole file into `out`. Throws Error(DamagedData), with only the reason, if it cannot
-  // be read; Error(Io) if the system or the disk is at fault.
+  // Reads the whole file into `out`. Throws Error(DamagedData), with only the reason, if the file
+  // is at fault; Error(Io) if the system or the disk is.
   void read(std::int64_t file, std::vector<std::uint8_t>& out) const;
 
   // Records each damaged file once, with a warning to the log. Throws Error(DamagedData) when there

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The name in Unicode's composed form: macOS stores letters and accents separately.
+// Returns the name in Unicode's composed form, because macOS stores letters and accents separately.
 std::string composed(const std::string& name) {
   utf8proc_uint8_t* form = utf8proc_NFC(reinterpret_cast<const utf8proc_uint8_t*>(name.c_str()));
   const std::string out = form == nullptr ? name : reinterpret_cast<const char*>(form);
@@ -47,8 +47,8 @@ struct Split {
   std::string where;                  // the folder that holds the classes
   ListedFolder top;                   // the files and folders in it
   std::vector<ListedFolder> folders;  // the folders of the classes
-  std::vector<std::string> classes;   // those with at least one image
-  std::vector<std::string> empty;     // those without images
+  std::vector<std::string> classes;   // classes with at least one image
+  std::vector<std::string> empty;     // classes without images
 };
 
 Split read_split(const std::string& root, const std::string& part) {
@@ -206,7 +206,8 @@ void add_skipped(const Split& split, Account& account) {
   }
 }
 
-// Adds a doubt if the classes, or the parts, may lie one level deeper than this folder.
+// Adds a doubt if the classes, or the parts, may lie one level deeper than this folder; throws if
+// they must.
 void check_depth(const Split& train, const std::string& part, Account& account) {
   std::vector<std::string> inside;  // the folders in each folder of a class
   for (const ListedFolder& folder : train.folders) {
@@ -234,7 +235,6 @@ void check_depth(const Split& train, const std::string& part, Account& account) 
   }
 }
 
-// Says which folder is which part.
 std::string parts_fact(const ImageParts& parts, const Dataset& set, double share) {
   const std::string root = set.found_in;
   if (parts.test.empty()) {

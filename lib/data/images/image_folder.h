@@ -2,12 +2,12 @@
 // likewise ROOT/val or ROOT/test (image_parts.h lists the names). Without a training folder, the
 // classes are ROOT/CLASS.
 //
-// The test images are in test; then val has the validation images. If only one of the two exists,
-// it has the test images. If neither exists, a random data.test_share of each class becomes the
-// test set, the same in every run.
+// If test and val both exist, test has the test images and val the validation images. If only one
+// of them exists, it has the test images. If neither exists, a random data.test_share of each class
+// becomes the test set, the same in every run.
 //
-// A class's number is its place among the sorted names in train, as in torchvision's ImageFolder. A
-// class's names in two parts may differ in their Unicode normal form.
+// A class's number is its place among the sorted names in train, as in torchvision's ImageFolder.
+// The name of a class may have another Unicode normal form in another part.
 #pragma once
 
 #include <string>

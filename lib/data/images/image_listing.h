@@ -11,11 +11,11 @@ namespace abtrain::data {
 struct ListedFolder {
   std::string path = {};     // below the root: "train/CLASS"
   std::string folders = {};  // subfolders: sorted names, each ended by '\n'
-  std::string images = {};   // image files, likewise
+  std::string images = {};   // image files: sorted names, each ended by '\n'
   std::int64_t image_count = 0;
   std::int64_t others = 0;          // files whose names are not those of images
-  std::string some_others = {};     // the first few of these, likewise
-  std::int64_t other_pictures = 0;  // those of `others` with names of other image formats
+  std::string some_others = {};     // the first few names of `others`, in the same form
+  std::int64_t other_pictures = 0;  // files in `others` with names of other image formats
   std::int64_t hidden = 0;          // images whose names begin with a dot
 };
 

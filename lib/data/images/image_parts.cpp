@@ -53,7 +53,6 @@ std::string names_of(const std::vector<NamedPart>& parts) {
   return listed(mapped(parts, [](const NamedPart& part) { return printable(part.name); }));
 }
 
-// The root's folders: those with the names of parts, and the others.
 struct RootFolders {
   std::vector<NamedPart> named;
   std::vector<std::string> others;
@@ -76,8 +75,8 @@ RootFolders folders_of(const std::string& root) {
   return found;
 }
 
-// The only folder with this role that holds classes; "" if there is none. `is_needed`: no other
-// part can replace it.
+// Returns the only folder with this role that holds classes, or "". Adds a doubt to `out` for each
+// one without classes. `is_needed`: no other part can replace this one.
 std::string take_part(
     const std::string& root, const std::vector<NamedPart>& named, PartRole role, const char* what,
     bool is_needed, ImageParts& out) {

@@ -2,8 +2,8 @@
 //   train, training
 //   val, valid, validation, dev
 //   test, testing, eval, evaluation
-// A part holds a folder for each class. If a folder with one of these names holds images but no
-// folders, it is a class if other classes lie beside it.
+// A part holds a folder for each class. A folder with one of these names that holds images but no
+// folders is a class if other classes lie beside it.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace abtrain::data {
 // Stands for a part whose class folders lie directly in the root.
 inline constexpr const char* kRootPart = ".";
 
-// Folder names below the root; "" where there is no such part.
+// Names of the parts' folders below the root; "" if there is no such part.
 struct ImageParts {
   std::string train = kRootPart;
   std::string validation = {}, test = {};
@@ -26,7 +26,6 @@ struct ImageParts {
 // folders; MissingInput if there are parts but no training part.
 ImageParts find_image_parts(const std::string& root);
 
-// True if the root has a folder of training images.
 bool has_training_part(const std::string& root);
 
 }  // namespace abtrain::data

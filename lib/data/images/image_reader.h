@@ -12,11 +12,11 @@
 
 namespace abtrain::data {
 
-// The form of the output: `side` x `side` pixels with values value * scale + shift, one scale and
+// The form of the output: `side` x `side` pixels with values byte * scale + shift, one scale and
 // one shift per channel.
 struct ImageForm {
   std::int64_t side = 0;
-  std::int64_t resize = 0;  // shorter side of the whole image, at least `side`
+  std::int64_t resize = 0;  // shorter side of the resized image, at least `side`
   std::vector<float> scale, shift;
 };
 
@@ -24,7 +24,7 @@ class ImageReader {
  public:
   explicit ImageReader(ImageForm form) : form_(std::move(form)) {}
 
-  // Put the file's bytes here; then open() reads the header. open() and decoding throw
+  // Put the file's bytes here; then open() reads the header. open() and the functions below throw
   // Error(DamagedData) with only the reason.
   std::vector<std::uint8_t>& bytes() {
     return bytes_;
@@ -33,9 +33,11 @@ class ImageReader {
     return decoder_.open(bytes_);
   }
 
-  // Resize and CenterCrop. Decodes at full size, so that the numbers match torchvision's.
+  // Does torchvision's Resize and CenterCrop. Decodes at full size, so that the numbers match
+  // torchvision's.
   void write_center(bool mirrored, float* out);
-  // Resizes the box. Decodes at no larger a scale than the box needs.
+  // Resizes the box to `side` x `side`. Decodes a JPEG at reduced size if the box keeps as many
+  // pixels.
   void write_box(const Box& box, bool mirrored, float* out);
 
  private:

@@ -12,8 +12,8 @@
 namespace abtrain::data {
 namespace {
 
-// A Huffman code takes at least one bit for each 8 x 8 block. So a picture that is larger than this
-// for its bytes is truncated, and allocating its memory would be in vain.
+// A Huffman code takes at least one bit for each 8 x 8 block. So a file with more pixels per byte
+// is truncated, and allocating memory for the picture would be in vain.
 constexpr std::int64_t kMaxPixelsPerByte = 8 * 64;
 constexpr std::int64_t kAlwaysFine = 1'000'000;  // pixels
 // Each scan of a progressive file visits all pixels, however few bytes the scan has. Encoders write
@@ -25,9 +25,9 @@ std::string reason_of(void* handle) {
   return tjGetErrorStr2(handle);
 }
 
-// Whether the image is complete despite this reason: the first warning, or the error that ended the
-// decoding. The library's error code does not distinguish a warning from an error that follows a
-// warning.
+// Whether the image is complete although the library gave this reason, which is the first warning
+// or the error that ended the decoding. The library's error code does not distinguish a warning
+// from an error that follows a warning.
 bool is_tolerable(std::string_view reason) {
   constexpr const char* kTolerable[] = {
       "Corrupt JPEG data:", "Inconsistent progression", "Invalid SOS parameters",
@@ -84,8 +84,8 @@ JpegDecoder::JpegDecoder() : handle_(tjInitDecompress(), tjDestroy) {
   ABT_ASSERT(handle_ != nullptr, "libturbojpeg");
 }
 
-// Replaces the decoder: tables that the library keeps from a damaged file would corrupt the next
-// one.
+// Replaces the decoder, because tables that the library keeps from a damaged file would corrupt the
+// next file.
 void JpegDecoder::fail(const std::string& reason) {
   handle_.reset(tjInitDecompress());
   throw Error(ErrorKind::DamagedData, reason);

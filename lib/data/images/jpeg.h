@@ -1,9 +1,9 @@
 // Decodes a JPEG in memory to RGB bytes, at full or reduced size. The pixels are those of Pillow's
 // Image.open(...).convert("RGB").
 //
-// Errors are Error(DamagedData) with only the reason: the image is broken, truncated (by Pillow's
-// standard; other warnings of the decoder are ignored), far too large, or has more scans than any
-// encoder writes.
+// Errors are Error(DamagedData) with only the reason, no path: the image is broken, truncated (by
+// Pillow's standard; other warnings of the decoder are ignored), far too large, or has more scans
+// than any encoder writes.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,8 @@ struct ImageSize {
   std::int64_t width = 0, height = 0;
 };
 
-// Rows of RGB triples without gaps. kSpareBytes readable bytes follow the last one, because readers
-// may load four bytes at the last pixel.
+// Rows of RGB triples without gaps. kSpareBytes readable bytes follow the last triple, because
+// readers may load four bytes at the last pixel.
 struct Picture {
   const std::uint8_t* pixels = nullptr;
   std::int64_t width = 0, height = 0;

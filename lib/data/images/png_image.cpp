@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kPngMark("\x89PNG\r\n\x1a\n", 8);
 constexpr std::string_view kPngName = kPngMark.substr(0, 4);
 constexpr std::size_t kPngHeader = 33;  // mark and IHDR
-// No deflate stream expands by more.
+// No deflate stream expands by a larger factor.
 constexpr double kMaxExpansion = 1032;
 
 std::uint32_t big_endian(const std::uint8_t* bytes) {
@@ -77,7 +77,7 @@ bool read_png_rows(png_structp png, png_infop info, png_bytep* rows, png_uint_32
   }
   const png_uint_32 height = png_get_image_height(png, info);
   for (png_uint_32 y = 0; y < height; ++y) {
-    rows[y] += width;  // ends where the row of RGB triples does
+    rows[y] += width;  // so that its 2 bytes per pixel end where the row of RGB triples ends
   }
   png_read_image(png, rows);
   for (png_uint_32 y = 0; y < height; ++y) {

@@ -1,6 +1,6 @@
 // Decodes PNG files in memory to the same pixels as Pillow's Image.open(...).convert("RGB"):
-// transparency and color profiles are ignored; of 16 bits only the upper 8 count, except that gray
-// values above 255 become white. Errors are Error(DamagedData) with only the reason.
+// transparency and color profiles are ignored, 16-bit colors keep their upper 8 bits, and 16-bit
+// gray values above 255 become 255. Errors are Error(DamagedData) with only the reason, no path.
 #pragma once
 
 #include <cstdint>

@@ -127,7 +127,7 @@ constexpr int kLowBits = 11;
   }
 }
 
-// Without fused multiply-add, so that both versions give the same bits.
+// Uses no fused multiply-add, so that the result is bit-identical to that of blend_rows().
 #if defined(__x86_64__)
 __attribute__((target("avx2"))) void blend_rows_avx2(
     const std::uint8_t* rows, std::int64_t stride, const std::int32_t* weights, std::int64_t taps,
@@ -148,8 +148,8 @@ decltype(&blend_rows) best_blend() {
 
 }  // namespace
 
-// Pillow's precompute_coeffs and normalize_coeffs_8bpc for the cut-out part, with doubles computed
-// in the same order, for the same bits.
+// Does what Pillow's precompute_coeffs and normalize_coeffs_8bpc do, for the part that is cut out,
+// with the same order of operations, so that the weights are bit-identical to Pillow's.
 void Resampler::prepare(const Axis& axis, std::int64_t limit, Taps& taps) {
   const double scale = (axis.high - axis.low) / static_cast<double>(axis.size);
   const double support = std::max(scale, 1.0);

@@ -1,12 +1,12 @@
 // Resamples RGB bytes exactly as Pillow's Image.resize(BILINEAR) does: with a triangle filter that
-// widens as the image shrinks, first along the rows, then along the columns, each rounded to bytes.
-// Writes value * scale + shift. (Pillow 13 uses the opposite order if the rows grow and the columns
-// shrink; some values then differ by one level.)
+// widens as the image shrinks, first along the rows, then along the columns, rounding to bytes
+// after each. Writes value * scale + shift. (Pillow 13 uses the opposite order if the rows grow and
+// the columns shrink; some values then differ by one level.)
 //
 // PyTorch's _upsample_bilinear2d_aa gives these bytes to within one level, but takes no box that
 // begins between two pixels, which a JPEG decoded at a smaller scale needs. Including cut and
-// normalization, it has 0.76, 0.45 and 1.08 of this speed for boxes of 320 x 300, 160 x 120 and 500
-// x 375 pixels (to 224 x 224, one core).
+// normalization, it runs at 0.76 of this code's speed for a box of 320 x 300 pixels, at 0.45 for
+// 160 x 120, and at 1.08 for 500 x 375 (to 224 x 224, one core).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace abtrain::data {
 
 // One direction of a resampling, in pixels: maps low .. high of the source to 0 .. size and
-// computes only first .. first+count-1 of it.
+// computes only the output pixels first .. first + count - 1.
 struct Axis {
   double low = 0, high = 0;
   std::int64_t size = 0, first = 0, count = 0;
@@ -34,8 +34,8 @@ class Resampler {
       std::span<const float> scale, std::span<const float> shift, float* out);
 
  private:
-  // The source pixels of each output pixel: begin[i] .. begin[i] + count[i] - 1, in pairs[i] pairs.
-  // There are `most` weights per pixel, an even number, padded with 0.
+  // Output pixel i is made from the source pixels begin[i] .. begin[i] + count[i] - 1, which are
+  // pairs[i] pairs. Each output pixel has `most` weights, an even number, padded with 0.
   struct Taps {
     std::int64_t most = 0;
     std::vector<std::int64_t> begin, count, pairs;

@@ -9,8 +9,8 @@
 namespace abtrain::data {
 namespace {
 
-// The decoder takes four more bytes per pixel, and a file of a few dozen bytes can hold an empty
-// picture of any size.
+// The decoder takes four bytes per pixel besides the output, and a file of a few dozen bytes can
+// hold an empty picture of any size.
 constexpr std::int64_t kMaxWebpPixels = 100'000'000;
 
 const char* webp_fault(VP8StatusCode code) {

@@ -1,5 +1,5 @@
 // Decodes WebP files in memory to the same pixels as Pillow's Image.open(...).convert("RGB").
-// Errors are Error(DamagedData) with only the reason; an animation is an error.
+// Errors are Error(DamagedData) with only the reason, no path. An animation is an error.
 #pragma once
 
 #include <cstdint>

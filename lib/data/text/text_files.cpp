@@ -18,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The path for the unpacked file.
 std::string unpacked_path(const std::string& path) {
   const std::string folder = cache_folder();
   ABT_CHECK(
@@ -61,8 +60,8 @@ struct Walk {
   std::vector<std::string> skipped;
 };
 
-// Reads a folder only once, because links may form circles. `below`: the folder's path in the
-// text's folder.
+// Reads each folder only once, because links may form circles. `below`: the folder's path below the
+// text's folder, "" or ended by '/'.
 void walk(const fs::path& folder, const std::string& below, std::set<fs::path>& seen, Walk& found) {
   std::error_code error;
   std::vector<fs::directory_entry> entries;
@@ -71,7 +70,7 @@ void walk(const fs::path& folder, const std::string& below, std::set<fs::path>& 
     entries.push_back(*entry);
   }
   ABT_CHECK(!error, Io, "{}: cannot be listed: {}", folder.string(), error.message());
-  std::ranges::sort(entries);  // so that of two links the same one is read on any disk
+  std::ranges::sort(entries);  // so that any disk gives the same one of two links to a folder
   for (const fs::directory_entry& entry : entries) {
     const std::string own = entry.path().filename().string();
     const std::string name = below + own;
@@ -108,7 +107,7 @@ Beginning beginning_of(const std::string& path) {
   ByteFile file(path);
   std::vector<std::uint8_t> bytes(4096);
   bytes.resize(file.read_some(bytes));
-  constexpr std::size_t kEnough = 64;  // tokens hardly look like so much text
+  constexpr std::size_t kEnough = 64;  // so many bytes of tokens hardly look like text
   const auto is_printed = [](std::uint8_t byte) {
     return (byte >= ' ' && byte < 0x7F) || byte == '\n' || byte == '\r' || byte == '\t';
   };

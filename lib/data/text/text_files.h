@@ -1,4 +1,4 @@
-// The files of a text, in a form that can be mapped.
+// Finds the files of a text, and unpacks gzip files so that they can be mapped.
 #pragma once
 
 #include <string>
@@ -19,26 +19,24 @@ struct TextFile {
   std::string name = {};  // path below the folder, links unresolved; empty for a single file
 };
 
-// `path` itself, or all files below a folder in the order of their paths, without files and folders
-// whose names begin with a dot. Links are followed. For tokens other than bytes, only .bin files
-// are taken. `account` gets the skipped files, and the files that do not look like what `tokens`
-// says.
-// A gzip file (recognized by its first bytes) is unpacked once, to a file in the folder
+// Returns `path` itself, or all files below it in the order of their paths, except hidden ones
+// (with a dot first). Links are followed. For tokens other than bytes, only .bin files are taken.
+// `account` gets the skipped files and, if tokens are bytes, files that have zero bytes at their
+// beginning. A gzip file (recognized by its first bytes) is unpacked once, to a file in the folder
 // abtrain/text of $XDG_CACHE_HOME or ~/.cache; the name follows from the file's path, size and
-// modification time.
-// Throws MissingInput; DamagedData, which names a gzip file, or a text where tokens are expected;
-// Io. `log` may be null.
+// modification time. Throws MissingInput; DamagedData, which names the file, for a broken gzip
+// file, or a text where `tokens` are integers; Io. `log` may be null.
 std::vector<TextFile> text_files(
     const std::string& path, TokenType tokens, Log* log, Account& account);
 
-// The parts of a text, by the names of a folder's files: train.bin or wiki.train.txt is for
-// training, and val.bin (valid, validation, dev, eval, or else test) is the test text. If the names
-// do not say so, all files are for training.
+// The parts of a text, by words in the names of a folder's files: train.bin or wiki.train.txt is
+// for training; val, valid, validation, dev or eval names the test text or, if no file has these
+// words, test does. If the names do not say so, all files are for training.
 struct TextParts {
   std::vector<TextFile> train, test;
 };
-// `has_test`: there is another test text. For files of tokens, throws Config if only some of their
-// names say which part they are.
+// `has_test`: data.test names the test text. For files of tokens, throws Config if only some of
+// their names say which part they are.
 TextParts parts_of(
     std::vector<TextFile> files, const std::string& folder, TokenType tokens, bool has_test,
     Account& account);

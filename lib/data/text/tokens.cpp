@@ -34,7 +34,7 @@ std::int64_t largest_token(std::span<const std::uint8_t> bytes) {
   return largest;
 }
 
-// How a token lies in its file, by TokenType.
+// How files store the tokens of one TokenType.
 struct TokenForm {
   std::size_t width;  // bytes
   void (*widen)(const std::uint8_t* from, std::span<std::int64_t> out);
@@ -49,7 +49,7 @@ const TokenForm& form_of(TokenType type) {
   return kForms[static_cast<std::size_t>(type)];
 }
 
-// llm.c's header: 256 numbers of 32 bits, which begin with these.
+// The first three of the 256 numbers of 32 bits in llm.c's header.
 struct BinHeader {
   std::uint32_t magic, version, tokens;
 };

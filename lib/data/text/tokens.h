@@ -17,10 +17,10 @@ class Tokens {
  public:
   // Maps the files and concatenates their tokens. By `type`, a token is a byte or a little-endian
   // integer of 16 or 32 bits; a header of 1024 bytes as llm.c writes it may precede integers
-  // (nanoGPT writes none). Throws DamagedData, which names the file, if it is cut off or its header
-  // does not fit `type`; MissingInput or Io if it cannot be mapped.
+  // (nanoGPT writes none). Throws DamagedData, which names the file, if a file is cut off or its
+  // header does not fit `type`; MissingInput or Io if a file cannot be mapped.
   Tokens(const std::vector<TextFile>& files, TokenType type, std::int64_t vocabulary);
-  // Tokens are these bytes in memory.
+  // Takes each of these bytes as a token.
   explicit Tokens(std::vector<std::uint8_t> bytes);
   ~Tokens();
 
@@ -29,8 +29,8 @@ class Tokens {
   }
   // Checks all tokens once. Throws as read() does.
   void check() const;
-  // Copies tokens first, first + 1, ... . Throws DamagedData, which names the file and the place,
-  // for a token that is not below the vocabulary.
+  // Fills `out` with the tokens first, first + 1, ... . Throws DamagedData, which names the file
+  // and the place, for a token that is not below the vocabulary.
   void read(std::int64_t first, std::span<std::int64_t> out) const;
 
  private:

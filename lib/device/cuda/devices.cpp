@@ -46,9 +46,9 @@ OwnStream::OwnStream(c10::Device device) {
     const Event before = Event::record(device);
     const auto index = c10::cuda::getCurrentCUDAStream(device.index()).device_index();
     const c10::cuda::CUDAGuard on_device(index);
-    // Not from LibTorch's pool, which hands out 32 streams in turn: waiting for a shared stream
-    // would break another worker's capture. Never destroyed: LibTorch keeps memory that only this
-    // stream may use again.
+    // The stream is not from LibTorch's pool, which hands out 32 streams in turn: waiting for a
+    // shared stream would break another worker's capture. It is never destroyed: LibTorch keeps
+    // memory that only this stream may use again.
     cudaStream_t stream = nullptr;
     ABT_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     guard_.reset_stream(c10::cuda::getStreamFromExternal(stream, index));

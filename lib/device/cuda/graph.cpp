@@ -34,9 +34,8 @@ std::exception_ptr attempt(const Body& body) noexcept {
   }
 }
 
-// Returns LibTorch's cached memory to the device if little is free. A capture
-// allocates from a pool of its own, and LibTorch cannot release cached memory
-// for it while it runs.
+// Returns LibTorch's cached memory to the device if little is free. A capture allocates from its
+// own pool, and LibTorch cannot release cached memory while a capture runs.
 void release_cached_memory() {
   std::size_t free = 0;
   std::size_t total = 0;
@@ -74,8 +73,8 @@ class Captured {
   }
 
   ~Captured() {
-    // As soon as the graph is gone, its pool and the generators' state on the
-    // device may be reused by others.
+    // As soon as the graph is destroyed, others may reuse its pool and the generators' state on the
+    // device.
     attempt([&] {
       const c10::cuda::CUDAGuard guard(device_);
       // After an error the stream may be waiting for a peer that is gone.
@@ -100,11 +99,10 @@ class Captured {
       for (const at::Generator& generator : generators) {
         graph_->register_generator_state(generator);
       }
-      // Only this thread is barred from calls that a capture does not allow:
-      // the threads of the loaders and of NCCL may still allocate memory and
-      // query events on streams that are not being captured. LibTorch's
-      // backward pass runs on a thread of its own but on the stream of the
-      // forward pass, so it is captured as well.
+      // Calls that a capture does not allow fail on this thread only: the threads of the loaders
+      // and of NCCL may still allocate memory and query events on streams that are not being
+      // captured. LibTorch's backward pass runs on its own thread but on the stream of the forward
+      // pass, so it is captured as well.
       graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     });
     if (before) {
@@ -141,7 +139,7 @@ class Captured {
     }
     graph_.reset();
     static_cast<void>(cudaGetLastError());
-    // Only a capture that ends successfully resets the generators.
+    // Only a capture that ends successfully resets the generators, so one is made here.
     const at::NoGradGuard no_grad;
     const at::Tensor nothing = at::zeros({1}, at::TensorOptions(device_));
     graph_ = std::make_unique<at::cuda::CUDAGraph>();

@@ -55,7 +55,7 @@ Stage AbTraining::now() {
 }
 
 void AbTraining::start() {
-  if (!adapts(context_.options)) {  // their dense weights are not trained
+  if (!adapts(context_.options)) {  // the dense weights of adapters are not trained
     build_blocks();
   }
   if (ending_after(0).after != Event::None) {  // there is no warm-up
@@ -108,7 +108,7 @@ void AbTraining::after_step(std::int64_t t) {
       break;
     case Event::AverageFactors:
       average_factors(t);
-      return;  // no rate has to recover
+      return;  // the learning rate needs no ramp
     default:
       return;
   }

@@ -56,51 +56,53 @@ class AbTraining : public Method {
   // The parts A and B of a flat buffer of the own factors; undefined for a factor that is not
   // trained.
   FlatFactors own_factors(const at::Tensor& flat) const;
-  // The dense part of the k-th buffer in `flat`, each laid out like trained_.values().
+  // The dense part of the k-th buffer in `flat`, which holds buffers laid out like
+  // trained_.values(), one after another.
   at::Tensor dense_part(const at::Tensor& flat, int k = 0);
   // All factors as they were at the last switch or averaging; views.
   FlatFactors start_factors();
   // The dense parts of the values and of each buffer of moments; views.
   std::vector<at::Tensor> dense_parts();
 
-  // The factor changes that all workers take over. Without `outer`: the mean changes over all
-  // groups, sent in the dtype of the outer state. With `outer`: sends as the outer state says,
-  // takes the outer step and returns its changes. A synchronization without `outer` ends the run,
-  // so it also sends what earlier codes left out.
+  // Returns the factor changes that all workers take over. Without `outer`: the mean changes over
+  // all groups, sent in outer_.dtype(). With `outer`: the changes of an outer step on the mean,
+  // sent in outer_.format() if that is set. A synchronization without `outer` ends the run, so it
+  // also sends the residual of earlier codes.
   FlatFactors merged_changes(comm::Purpose purpose, bool outer);
   // Sets the products of the layers that are factored.
   void set_products(const FlatFactors& mean_change);
   // Averages dense parameters, running statistics and the moments that the outer state selects over
-  // the world. `after`: the event of the synchronization. Changes are sent as codes if the outer
-  // state codes dense parameters.
+  // the world. `after`: the event of the synchronization. The changes of dense parameters are sent
+  // as codes if outer_.codes_dense(after).
   void average_dense(Event after);
   // Keeps the dense residual of parameters that are still dense, and drops the rest.
   void keep_dense_residual(const optim::ParameterBlock& old, std::int64_t old_own);
 
   // Synchronizes an AB phase and sets the products, for enter_full() or decompose(). At the end of
   // a run (Event::None), takes no outer step and sends no codes: no later synchronization would
-  // make up for them.
+  // make up for their effects.
   void synchronize(std::int64_t t, Event after);
   void enter_full();
-  // Ends either phase.
+  // Decomposes the layers at the end of either phase; the AB phase begins or goes on.
   void decompose(std::int64_t t);
   // The rank of a layer's first factors by a rule that needs no singular values. `rounds`: round it
   // to the rule's multiple.
   std::int64_t first_rank(const AbLayer& layer, bool rounds) const;
-  // Set the first factors of adapters: those that the model came with, or a product of zero.
+  // Set the first factors of adapters: to those that the model came with, or to drawn ones with a
+  // product of zero.
   void take_factors();
   void draw_factors();
   // Turns the layers' dense weights into the remainders of adapters; layer.factors holds the
   // adapters' first factors.
   void freeze_remainders();
-  // Makes the products the layers' factors, in the same bases, without a decomposition.
+  // Makes each layer's product its factors, in the same basis, without a decomposition.
   void keep_products();
   // Synchronizes an AB phase that goes on in the same bases; moments stay with
   // their groups.
   void average_factors(std::int64_t t);
-  // Views of the current block.
+  // The moments of a layer's trained tensor, as views of the current block.
   AbLayer::Moments moments_of(const AbLayer& layer, nn::Factor which);
-  // Sets the moments of the trained factors to layer.moments, converted to their basis.
+  // Sets the moments of the trained factors to layer.moments, converted to the factors' new basis.
   void carry_moments(const AbLayer& layer);
   void build_blocks();
   void bind_reductions();
@@ -138,13 +140,13 @@ class AbTraining : public Method {
   std::int64_t own_numel_ = 0, own_count_ = 0;
   // Flat values at the last switch or averaging: only their change is sent.
   at::Tensor own_start_;           // AB: own factors
-  at::Tensor dense_start_;         // AB, FULL with local steps: the rest
-  std::int64_t averaged_at_ = -1;  // step of the last one that changed no phase
+  at::Tensor dense_start_;         // AB: the dense parameters
+  std::int64_t averaged_at_ = -1;  // step of the last averaging; -1: none yet
 
   GradientReduction group_reduction_;  // of AB steps
 
-  // With alternating roles: the optimizer's and the wire's state of the factor that this worker
-  // does not train now. Undefined: none yet.
+  // With alternating roles: the state that the optimizer and the wire keep for the factor that this
+  // worker does not train now. Undefined: none yet.
   struct Waiting {
     at::Tensor moments, steps, residual;
   };

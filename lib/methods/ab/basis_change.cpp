@@ -10,8 +10,8 @@ namespace abtrain::methods {
 
 namespace {
 
-// x divided by the squared norms of the columns of a matrix (of each block); 0
-// where such a norm is 0 within rounding, because nothing can be expressed there.
+// Returns x / squares in each block, where `squares` are the squared norms of a new factor's rows
+// or columns; 0 if such a norm is 0 within rounding, because the factor lacks that direction.
 at::Tensor over_squares(const at::Tensor& x, const at::Tensor& squares) {
   const at::Tensor least = squares.amax({-2, -1}, true) * 1e-7;
   return at::where(squares > least, x / squares, at::zeros_like(x));
@@ -19,7 +19,8 @@ at::Tensor over_squares(const at::Tensor& x, const at::Tensor& squares) {
 
 // M, old_rank x new_rank (of each block).
 at::Tensor map_of_a(const AbLayer& layer) {
-  // In SyncMode::Full the merged B begins with the B that dA belongs to.
+  // In SyncMode::Full, product.b is B0 on top of dB / 2 (merge_factors()): take B0, which dA
+  // multiplies.
   const at::Tensor before = layer.product.b.narrow(-2, 0, layer.old_rank / layer.grid());
   const at::Tensor after = layer.factors.b;  // new_rank x n
   return over_squares(at::matmul(before, after.mT()), after.square().sum(-1).unsqueeze(-2));
@@ -27,7 +28,7 @@ at::Tensor map_of_a(const AbLayer& layer) {
 
 // C, new_rank x old_rank (of each block).
 at::Tensor map_of_b(const AbLayer& layer) {
-  // The merged A ends with the A that dB belongs to.
+  // In SyncMode::Full, product.a is A0 + dA / 2 beside A0: take A0, which multiplies dB.
   const std::int64_t old_rank = layer.old_rank / layer.grid();
   const at::Tensor before =
       layer.product.a.narrow(-1, layer.product.a.size(-1) - old_rank, old_rank);

@@ -84,8 +84,8 @@ class OwnLayers {
     return tensors;
   }
 
-  // The tensors that this worker sends for factors with the ranks of the layers' cuts. Frees the
-  // decompositions.
+  // Returns the tensors that this worker sends: factors or transforms, of the ranks of the layers'
+  // cuts. Frees the decompositions.
   std::vector<at::Tensor> take_factors() {
     std::vector<linalg::LowRankPair> pairs(layers_.size());
     for_each([&](std::size_t j) {
@@ -124,7 +124,7 @@ class OwnLayers {
   int threads_;
   std::vector<at::Tensor> matrices_;                         // of dense weights
   std::vector<std::optional<linalg::Decomposition>> dense_;  // of dense weights
-  std::vector<linalg::ProductSvd> products_;                 // of all others
+  std::vector<linalg::ProductSvd> products_;                 // of products
 };
 
 // Chooses the ranks of all layers, the same on every worker, and records them in `cut`.
@@ -151,8 +151,8 @@ void choose_together(
   }
 }
 
-// Splits what a layer's owner sent into two tensors: factors of this rank of an m x n matrix, in
-// its grid.
+// Splits the numbers that a layer's owner sent into two tensors: factors of this rank of an m x n
+// matrix, in its grid.
 linalg::LowRankPair unpacked(
     const at::Tensor& sent, std::int64_t m, std::int64_t n, std::int64_t rank, std::int64_t grid) {
   const auto view = [&](std::int64_t offset, std::int64_t rows, std::int64_t columns) {
@@ -163,7 +163,7 @@ linalg::LowRankPair unpacked(
   return {view(0, m, rank), view(m * rank, rank, n)};
 }
 
-// A layer's new factors from what its owner sent: factors, or transforms.
+// Makes a layer's new factors from the factors or transforms that its owner sent.
 linalg::LowRankPair new_factors(const AbLayer& layer, const at::Tensor& sent) {
   const LayerShape shape = layer.shape();
   const linalg::LowRankPair pair =

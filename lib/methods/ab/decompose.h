@@ -1,6 +1,5 @@
-// Splits the weights of a model into low-rank factors. The work is divided
-// among the workers: each layer is decomposed by one of them, and all receive
-// the same bits.
+// Splits the weights of a model into low-rank factors. The work is divided among the workers: each
+// layer is decomposed by one of them, and all receive bit-identical factors.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +30,11 @@ std::vector<nn::NamedWeight> factorable_weights(
 
 // Decomposes all layers (at least one), dense weights or products: W = U S V^T, A = U sqrt(S),
 // B = sqrt(S) V^T; in a grid, each block by itself. Sets `factors`, and the fields of `cut` for
-// this cut; rule `energy` keeps at least the first ranks. Products are not formed: the owner of a
-// layer sends its factors, or the two transforms of its product, which all workers apply. One
-// all-gather carries all spectra, and one carries all factors. `add_seconds` is called with the
-// time spent on linear algebra. On a GPU all of it runs on a stream beside the training stream.
+// this cut; rule `energy` keeps at least the first ranks. A product A B is not multiplied out: its
+// owner sends two transforms, which all workers apply to A and B; the owner of a dense weight sends
+// its factors. One all-gather carries all spectra, another all factors and transforms.
+// `add_seconds` is called with the time spent on linear algebra. On a GPU all of it runs on a
+// stream beside the training stream.
 void decompose_layers(
     std::vector<AbLayer>& layers, const CutOptions& options, comm::Communicator& world,
     std::optional<device::SideStream>& stream, const std::function<void(double)>& add_seconds);

@@ -1,5 +1,5 @@
 // Divides the layers of a decomposition among the workers, and sends the results of each layer's
-// owner to all.
+// owner to all workers.
 #pragma once
 
 #include <ATen/core/Tensor.h>

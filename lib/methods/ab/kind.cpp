@@ -1,4 +1,4 @@
-// What a run must know about AB-training before it trains.
+// The MethodKind of AB-training.
 #include <algorithm>
 #include <string_view>
 

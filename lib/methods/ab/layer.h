@@ -62,10 +62,10 @@ struct AbLayer {
   }
 
   nn::NamedWeight named;
-  LayerRank cut;  // the last one
-  // From a synchronization to the end of the decomposition after it: the merged
-  // factors A B (the same bits on every worker), of rank 2 old_rank in
-  // SyncMode::Full. Undefined: the weight is dense.
+  LayerRank cut;  // the last cut
+  // From a synchronization to the end of the decomposition after it: the merged factors A B
+  // (bit-identical on all workers), of rank 2 old_rank in SyncMode::Full. Undefined: the weight is
+  // dense.
   linalg::LowRankPair product;
   // Only during a decomposition: the rank before it (0: dense), the new factors (undefined if the
   // layer stays dense), and the old moments.

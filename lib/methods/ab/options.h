@@ -66,12 +66,12 @@ struct AbOptions {
   std::optional<Duration> rebound_steps;  // none: auto
   FactorMoments moments = FactorMoments::Zero;
   std::vector<std::string> keep_dense = {"default"};  // globs, or default
-  std::vector<std::string> only;                      // globs of what is factored; empty: all
+  std::vector<std::string> only;                      // globs of layers to factor; empty: all
   Remainder remainder = Remainder::Drop;
   AdapterStart start = AdapterStart::Svd;
   double alpha = 0;  // start zero: factor alpha / rank on the product; 0: factor 1
   Roles roles = Roles::Fixed;
-  double dense_share = 0;                             // of the parameters of the other layers
+  double dense_share = 0;  // share of parameters that may stay dense
   linalg::RankRule rank;
   Duration anneal_steps;   // after the warm-up; 0: every cut is at rank.ratio
   double anneal_from = 2;  // the ratio of the first cut
@@ -97,7 +97,7 @@ inline bool has_one_role(const AbOptions& options) {
   return options.trains == Trains::Both || options.sync == SyncMode::OnlyB;
 }
 
-// Its name in a configuration.
+// The mode's name in a configuration.
 std::string name_of(SyncMode sync);
 
 void add_ab_fields(Fields& fields, MethodOptions& options);

@@ -1,6 +1,6 @@
 // The state that AB-training keeps from one synchronization to the next: the velocity of the outer
-// step on both factors and, where changes are sent as codes, the residuals: the unsent changes of
-// the own factors and of the dense parameters.
+// step on both factors and, if changes are sent as codes, the residuals: the unsent changes of the
+// own factors and of the dense parameters.
 //
 // The velocity and the unsent changes of a factor are valid in one basis only,
 // so each decomposition converts them to its new basis
@@ -30,7 +30,7 @@ class OuterState {
   at::ScalarType dtype() const {
     return dtype_;
   }
-  // The form of factor changes on the wire; empty: they are sent in dtype().
+  // The code in which factor changes are sent; nullopt: they are sent in dtype().
   const std::optional<ops::WireFormat>& format() const {
     return format_;
   }
@@ -40,32 +40,34 @@ class OuterState {
     return in_place_ && one_role_ && format_ &&
            (after == Event::AverageFactors || after == Event::SynchronizeAndDecompose);
   }
-  // Whether such a synchronization averages the moments of dense parameters of this kind. Moments
-  // of MomentKind::Other, such as Muon's second buffer, hold nothing for matrices.
+  // Whether a synchronization with this event averages the dense parameters' moments of this kind.
+  // Moments of MomentKind::Other, such as Muon's second buffer, hold nothing for matrices.
   bool averages(optim::MomentKind kind, Event after) const {
     return after != Event::AverageFactors && after != Event::None &&
            !(in_place_ && after == Event::SynchronizeAndDecompose &&
              kind == optim::MomentKind::Other);
   }
-  // Sends `change` plus `residual` (one of the two below) as codes of format(), by
-  // exchange.mean_changes(). What the codes leave out is the new residual.
+  // Sends `change` plus `residual` (factor_residual or dense_residual) as codes of format(), and
+  // returns exchange.mean_changes(). With error feedback, the part that the codes leave out is the
+  // new residual.
   FlatFactors send(
       at::Tensor& residual, at::Tensor change, FactorExchange& exchange, std::int64_t a,
       std::int64_t b, comm::Purpose purpose);
   // Adds the residual to a change that is about to be sent, and clears the residual.
   void settle(at::Tensor& residual, at::Tensor change);
-  // Replaces the mean changes by those of the outer step.
+  // Replaces the mean changes by the changes that the outer step makes from them.
   void step(FlatFactors& change);
-  // `own`: the factors that this worker trains. `layers`: all that may be
-  // factored, in the order of the flat buffers.
+  // Converts the state to the new bases, during a decomposition. `own`: the factors that this
+  // worker trains. `layers`: all that may be factored, in the order of the flat buffers.
   void change_basis(const std::vector<nn::Factor>& own, const std::vector<AbLayer>& layers);
   void clear();
 
-  // The unsent changes of the own factors and of the dense parameters, the same on all workers of a
-  // group; undefined: none.
+  // The unsent changes of the own factors and of the dense parameters, bit-identical on all workers
+  // of a group; undefined: none.
   at::Tensor factor_residual, dense_residual;
 
-  // Element counts: of the own factors, of the dense parameters, of all factors A and B.
+  // `own`, `dense`, `a`, `b`: element counts of the own factors, of the dense parameters, of all
+  // factors A, of all factors B.
   void archive(
       state::Archive& archive, std::int64_t own, std::int64_t dense, std::int64_t a,
       std::int64_t b);

@@ -6,8 +6,8 @@
 //   t == W                         decompose, AB
 //   t >  W, in AB,   u % S == 0    sync, FULL; with D == 0 decompose at once
 //   t >  W, in FULL, u % S == D    decompose, AB
-// Where groups train both factors and D == 0, only some syncs decompose: at most kAveragedCuts of
-// the syncs up to the end of the annealing, evenly spread and including the last of them. All other
+// If groups train both factors and D == 0, only some syncs decompose: at most kAveragedCuts of the
+// syncs up to the end of the annealing, evenly spread and including the last of them. All other
 // syncs average the factors, as do the syncs of adapters except with `sync: full`.
 #pragma once
 

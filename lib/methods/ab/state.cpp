@@ -249,8 +249,8 @@ void AbTraining::merge_roles(std::span<state::State> of_a, std::span<state::Stat
     for (std::size_t i = 0; i < parts.size(); ++i) {
       parts[i].copy_((dense[i] * of_other + parts[i] * (groups - of_other)) / groups);
     }
-    // Groups may have been at different steps when they lost a worker. Dense parameters lie at the
-    // same places in the blocks of both roles.
+    // Groups may have been at different steps when they lost a worker. Dense parameters have the
+    // same indices in the blocks of both roles.
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (trained_.offset(i) >= own_numel_) {
         trained_.steps()[i].copy_(at::maximum(trained_.steps()[i], steps[i]));
@@ -288,7 +288,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     dense_start_.copy_(dense_part(trained_.values()));
     switched_at_ = std::min(switched_at_, t);
     averaged_at_ = t;
-    bind_reductions();  // its residuals belonged to other workers
+    bind_reductions();  // the residuals belonged to other workers
     return;
   }
   if (was_ab && keeps_bases(context_.options)) {

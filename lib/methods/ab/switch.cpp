@@ -42,7 +42,7 @@ void AbTraining::average_dense(Event after) {
     at::Tensor& residual = outer_.dense_residual;
     std::vector<at::Tensor> whole;  // sent without codes
     if (outer_.codes_dense(after)) {
-      // The exchange treats them as factors of one role.
+      // The exchange treats dense parameters as factors of one role.
       mean = outer_.send(residual, mean, exchange_, 0, mean.numel(), comm::Purpose::Sync).b;
     } else {
       outer_.settle(residual, mean);

@@ -66,7 +66,7 @@ std::vector<double> weights_of(
   std::vector<double> weights(static_cast<std::size_t>(groups.count), 1);
   for (int g = 0; g < groups.count && !batches.empty(); ++g) {
     const PlaceInRole place = place_in_role(groups, g * groups.group_size);
-    const auto first = examples.begin() + g - place.group;  // of its role
+    const auto first = examples.begin() + g - place.group;  // the role's first group
     weights[static_cast<std::size_t>(g)] =
         weight_of({first, first + place.groups}, static_cast<std::size_t>(place.group));
   }

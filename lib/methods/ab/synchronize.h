@@ -2,14 +2,14 @@
 //
 // With dA = mean of A - A0 over the workers of the A-groups, and dB likewise:
 //   only-learned  W = (A0 + dA)(B0 + dB)
-//   with-stale    W = (A0 + dA/2)(B0 + dB/2): half of the workers hold A0, B0
+//   with-stale    W = (A0 + dA/2)(B0 + dB/2): half of the workers hold A0, the others B0
 //   full          W = A0 B0 + dA B0 / 2 + A0 dB / 2, the mean of all A_i B_i
 //   only-b        W = A0 (B0 + dB)
 // Source: Coquelin et al., arXiv 2405.01067.
 //
-// Each worker sends the change of its own factor. The g members of a group hold
-// the same bits, so each of them sends a g-th of the change to the groups of
-// its role (reduce-scatter); then everyone receives all shards (all-gather).
+// Each worker sends the change of its own factor. The g members of a group hold bit-identical
+// factors, so each of them sends a g-th of the change to the groups of its role (reduce-scatter);
+// then everyone receives all shards (all-gather).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -52,14 +52,14 @@ class FactorExchange {
       const std::vector<std::int64_t>& batches = {});
 
   // `change`: the change of this worker's own factor, flat. Returns the mean changes dA (length a)
-  // and dB (length b), the same bits on all workers; dA is undefined if there are no A-groups.
+  // and dB (length b), bit-identical on all workers; dA is undefined if there are no A-groups.
   FlatFactors mean_changes(
       const at::Tensor& change, std::int64_t a, std::int64_t b, at::ScalarType wire,
       comm::Purpose purpose);
 
-  // The same with changes sent as codes: each worker sends its part of the record of its group's
-  // change, and everyone decodes all records. What the record leaves out stays in `change`, the
-  // same bits on the whole group.
+  // As above, with changes sent as codes: each worker sends its part of its group's encoded change,
+  // the record, and everyone decodes all records. The part of the change that the record leaves out
+  // stays in `change`, bit-identical in the whole group.
   FlatFactors mean_changes(
       const at::Tensor& change, std::int64_t a, std::int64_t b, const ops::WireFormat& format,
       comm::Purpose purpose);
@@ -81,8 +81,8 @@ class FactorExchange {
 };
 
 // One layer's merged weight as a product: rank r, or 2r in mode `full`. `start`: the factors A0, B0
-// at the last decomposition. `change`: their mean changes; in mode only-b, the change of the factor
-// that nobody trained is undefined.
+// that the groups started from. `change`: their mean changes; in mode only-b, the change of the
+// factor that nobody trained is undefined.
 linalg::LowRankPair merge_factors(
     SyncMode mode, const linalg::LowRankPair& start, const linalg::LowRankPair& change);
 

@@ -64,7 +64,7 @@ class Planner {
         .decompose = gathered(0, sizes_) + buffers()};
   }
 
-  // Past this step, all occurrences of a stretch send the same bytes.
+  // From this step on, all occurrences of a stretch send the same bytes.
   std::int64_t steady_from() const {
     return beside_ ? std::numeric_limits<std::int64_t>::max()
                    : std::max(setup_.reducer.dense_steps, full_options_.dense_steps);
@@ -81,7 +81,7 @@ class Planner {
 
   // Bytes of the event that ends a stretch, after which the layers have the sizes of `next`.
   std::int64_t after(const Stretch& s, const Planner& next) const {
-    // For a decomposition right after a synchronization. Layers that were dense are decomposed as
+    // A decomposition right after a synchronization. Layers that were dense are decomposed as
     // dense.
     const auto products = [&] {
       return gathered(setup_.options.sync == SyncMode::Full ? 2 : 1, next.sizes_);
@@ -113,7 +113,8 @@ class Planner {
   std::int64_t buffers() const {
     return all_reduce(sizes_.buffers, 4);
   }
-  // A synchronization of the groups and what follows it; the run's last one (None) sends no codes.
+  // Bytes of a synchronization that ends in the event `after`; the run's last one (None) sends no
+  // codes.
   std::int64_t synchronized(Event after) const {
     if (!groups_differ(setup_.options, groups_)) {
       return buffers();
@@ -171,7 +172,7 @@ class Planner {
   const compress::ExchangePlan inside_;           // of gradients in AB steps
   std::int64_t a_ = 0;
   std::int64_t b_ = 0;
-  std::int64_t own_ = 0;  // the part that the worker trains
+  std::int64_t own_ = 0;  // numbers in the factors that the worker trains
   std::int64_t dense_;    // parameters that are dense in the AB phase
 };
 

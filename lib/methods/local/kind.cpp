@@ -1,4 +1,4 @@
-// What a run must know about methods with local steps before it trains.
+// The MethodKinds of methods with local steps.
 #include <algorithm>
 #include <cmath>
 

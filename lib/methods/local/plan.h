@@ -5,7 +5,7 @@
 // its synchronization after W + s steps, s = (f + 1) H / F, and again every H steps; its result is
 // applied D steps later. So a round ends with the last fragment at s = H, 2 H, ...; with D < H / F,
 // at most one fragment is in flight. A synchronization that could not be applied before the last
-// step does not begin: the end of the run has an average of its own.
+// step does not begin: the end of the run averages anyway.
 #pragma once
 
 #include <cstdint>

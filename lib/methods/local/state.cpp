@@ -22,8 +22,8 @@ void LocalTraining::archive(state::Archive& archive) {
   if (archive.is_loading()) {
     make_dense_block();
   }
-  // After the warm-up every worker's block is its own; x and what is derived
-  // from it are the same everywhere.
+  // After the warm-up the workers' blocks differ, but x and everything derived from it are
+  // bit-identical on all workers.
   trained_.archive(archive, "block.", local_ ? state::Owner::Worker : state::Owner::Replicas);
   if (archive.is_loading()) {
     x_ = local_ ? at::empty_like(trained_.values()) : at::Tensor();
@@ -52,7 +52,7 @@ void LocalTraining::archive(state::Archive& archive) {
   if (archive.is_loading()) {
     flight_ = Flight{fragment, begun, /*settled=*/true};
     if (plan_.ends_round(fragment) && !context_.model.buffers().empty()) {
-      flight_->statistics = flattened(statistics_of(context_.model));  // sets the sizes
+      flight_->statistics = flattened(statistics_of(context_.model));  // only for the sizes
     }
   }
   at::Tensor mean = scratch_.narrow(0, 0, fragments_[static_cast<std::size_t>(fragment)].numel);

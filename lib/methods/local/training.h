@@ -5,10 +5,10 @@
 // training goes on (Douillard et al. 2025, arXiv 2501.18512).
 //
 // Both keep x, the parameters that all workers had after the last synchronization. Each fragment
-// has an exchange of its own, with its own residuals, which averages the fragment's change since
-// then by method.outer.wire (by default the run's reducer). A synchronization after t steps counts
-// as the reducer's step t. The end of the run averages the workers' parameters plainly, without an
-// outer step: no later step would make up for its momentum.
+// has its own exchange, with its own residuals, which averages the fragment's change since that
+// synchronization by method.outer.wire (by default the run's reducer). A synchronization after t
+// steps counts as the reducer's step t. The end of the run averages the workers' parameters
+// plainly, without an outer step: no later step would make up for its momentum.
 #pragma once
 
 #include <algorithm>
@@ -86,7 +86,7 @@ class LocalTraining : public Method {
   std::vector<Fragment> fragments_;
   std::vector<std::unique_ptr<compress::GradientExchange>> exchanges_;
   at::Tensor x_;         // of all parameters, laid out like the block
-  at::Tensor velocity_;  // of the outer step, laid out the same way
+  at::Tensor velocity_;  // of the outer step, laid out like the block
   at::Tensor scratch_;   // a fragment's change, then its mean
   std::optional<Flight> flight_;
   std::int64_t agreed_at_ = -1;  // steps done when replicas were last equal

@@ -25,14 +25,15 @@ constexpr at::ScalarType kTypes[] = {kNone,     at::kByte, at::kChar,  at::kShor
                                      kNone,     kNone,     at::kBool,  at::kBFloat16};
 constexpr std::int64_t kFirstComplex = 9, kLastComplex = 11;
 
-// How many copies a tensor's bytes may have, on average over the file: honest files share few.
+// Largest size of all tensors, as a multiple of the file's size: tensors may share bytes, but
+// honest files share few.
 constexpr double kMaxCopies = 16;
 
 std::vector<std::int64_t> whole_numbers(const ordered_json& list, const ExportArchive& archive) {
   return mapped(list, [&](const ordered_json& item) { return archive.whole(item.at("as_int")); });
 }
 
-// Little-endian, as zip files are.
+// Reads a number in little-endian order, as in zip files.
 template <class T>
 T number_at(const InputFile& file, std::uint64_t offset) {
   T number{};
@@ -41,7 +42,7 @@ T number_at(const InputFile& file, std::uint64_t offset) {
 }
 
 // The CRC that the file gives for this record: in the record's header or, if a flag bit there says
-// so, after its bytes (APPNOTE.TXT of PKWARE, 4.3.7 and 4.3.9).
+// so, after the record's bytes (APPNOTE.TXT of PKWARE, 4.3.7 and 4.3.9).
 std::uint32_t stored_crc(const InputFile& file, std::uint64_t header, std::uint64_t end) {
   constexpr std::uint32_t kDescriptor = 0x08074B50;
   if ((number_at<std::uint16_t>(file, header + 6) & 8) == 0) {
@@ -180,7 +181,7 @@ void ExportArchive::add_entries(const std::string& folder, const std::string& li
         formatted("tensor '{}' does not fit its bytes", name));
     entries_.emplace(name, entry);
     std::vector<std::string>& names = names_[entry];
-    // Tensors may share a record; each of them then has a copy of it here.
+    // Tensors that share a record get a copy each in memory.
     tensor_bytes_ += names.empty() ? numel * static_cast<double>(c10::elementSize(entry.type)) : 0;
     check(
         tensor_bytes_ <= kMaxCopies * static_cast<double>(bytes_->size()),

@@ -59,12 +59,12 @@ class ExportArchive {
       damaged(otherwise);
     }
   }
-  // Also throws that if the value is not a 64-bit integer.
+  // Returns the value; throws Error(DamagedData) if it is not a 64-bit integer.
   std::int64_t whole(const nlohmann::ordered_json& value) const;
 
  private:
   std::string text(const std::string& record) const;
-  // PyTorch's reader does not check a zip file's CRCs, so this does.
+  // Throws Error(DamagedData) if the record's CRC is wrong, which PyTorch's reader does not check.
   void check_crc(const std::string& record, const void* data, std::size_t size) const;
   nlohmann::ordered_json json(const std::string& record) const;
   void add_entries(const std::string& folder, const std::string& list);
@@ -78,7 +78,7 @@ class ExportArchive {
   double tensor_bytes_ = 0;  // of all entries, shared tensors once
 };
 
-// c10's message, without its stack trace.
+// The first line of c10's message, without the stack trace.
 std::string first_line(const c10::Error& error);
 
 // PyTorch's type for a type number of the schema; Undefined if there is none.

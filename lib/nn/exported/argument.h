@@ -14,13 +14,13 @@
 
 namespace abtrain::nn {
 
-// Values are numbered; -1 is none.
+// Values are numbered; -1 stands for no value.
 using ValueId = int;
 
 // An argument of a node's operator: a constant, a value, or a list of both.
 struct GraphArgument {
   std::string name;
-  c10::IValue constant = {};  // for a list: all of its items
+  c10::IValue constant = {};  // may be a list of constants
   bool is_device = false;     // the device that the model is on
   bool is_list = false;
   std::vector<ValueId> values = {};  // in a list, -1 where an item is a constant

@@ -8,9 +8,9 @@
 
 namespace abtrain::nn {
 
-// If the model is one, names the operators that would behave differently in training mode. Empty if
-// there are none, or if another operator is in training mode: then the user has chosen what is
-// frozen.
+// Returns a message that names the operators that would behave differently in training mode. Empty
+// if there are none, or if any operator is in training mode: then the user has chosen which
+// operators are not.
 std::string why_untrainable(const ExportedGraph& graph);
 
 }  // namespace abtrain::nn

@@ -122,7 +122,8 @@ class Exported : public Layer {
     return checked(values[static_cast<std::size_t>(graph_.output)], input);
   }
 
-  // Sets the sizes of the result that the data set needs; nullopt stands for the batch size.
+  // Makes forward() require a result of these sizes, which check_shape() has derived from the data
+  // set; nullopt stands for the batch size.
   void expect_result(GraphSizes sizes) {
     result_sizes_ = std::move(sizes);
   }
@@ -142,7 +143,8 @@ class Exported : public Layer {
   const ExportedGraph& graph() const {
     return graph_;
   }
-  // The first convolutions, and the last linear maps or convolutions.
+  // The layers that stay dense by default: the first convolutions, and the last linear maps or
+  // convolutions.
   std::vector<std::string> keep_dense() const {
     std::set<ValueId> dense;
     std::set<ValueId> raw = {graph_.input};  // reached from the input without a product
@@ -225,8 +227,8 @@ class Exported : public Layer {
     return result;
   }
 
-  // For each value, its use as a weight; nullopt if it has different uses or is used in any other
-  // way.
+  // Maps each value that nodes read to its use as a weight; nullopt if its uses differ or are not
+  // all as a weight.
   std::map<ValueId, std::optional<WeightUse>> weight_forms() const {
     std::map<ValueId, std::optional<WeightUse>> forms;
     for (const Placed& placed : steps_) {
@@ -326,7 +328,7 @@ class Exported : public Layer {
   }
 
   void make_steps() {
-    // A value that is written later must stay a view.
+    // If a value is written in place later, views of it must stay views.
     const std::map<ValueId, ValueId> roots = view_roots(graph_.nodes);
     const std::map<ValueId, std::size_t> last_written = last_writes(graph_.nodes, roots);
     std::map<ValueId, std::size_t> last_use;
@@ -368,7 +370,7 @@ class Exported : public Layer {
   GraphSizes result_sizes_;
   std::optional<at::Device> device_;  // device of the last pass
   double memory_ = 0;                 // that device's memory in bytes
-  std::deque<Own> own_;  // in the order of the state dict; addresses stay
+  std::deque<Own> own_;               // in the order of the state dict; addresses stay valid
   FileForm form_;
   std::vector<Placed> steps_;
 };

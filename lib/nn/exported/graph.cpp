@@ -18,8 +18,8 @@ using nlohmann::ordered_json;
 
 constexpr std::int64_t kMaxNodes = 200'000;  // about 100 times as many as a large network has
 
-// Whether a number for a type, a layout or a memory format is one that this program knows: PyTorch
-// uses it as an index into tables.
+// False if the value is the number of a type, layout or memory format that this program does not
+// know: PyTorch uses these numbers as indices into tables.
 bool names_a_type(const c10::IValue& value, const c10::Type& type) {
   if (type.kind() == c10::TypeKind::OptionalType) {
     return value.isNone() ||
@@ -44,7 +44,7 @@ bool is_assertion(std::string_view name) {
          name == "_check_is_size";
 }
 
-// The last call in the user's own source, and the layer.
+// The layer and the last call in the user's own source, for messages.
 std::string place_of(const ordered_json& node) {
   const auto metadata = node.find("metadata");
   if (metadata == node.end()) {
@@ -245,7 +245,7 @@ class GraphReader {
     constexpr std::string_view kAten = "torch.ops.aten.";
     const auto begins = [&](std::string_view with) { return node.target.starts_with(with); };
     const bool is_aten = begins(kAten);
-    // Handled before the arguments, because those may be graphs.
+    // Refused before the arguments are read, because arguments may be graphs.
     constexpr std::string_view kHigher = "torch.ops.higher_order.";
     const std::string branch = begins(kHigher) ? node.target.substr(kHigher.size()) : "";
     if (branch == "cond" || branch == "while_loop" || branch == "scan") {

@@ -46,7 +46,7 @@ struct GraphTensor {
   }
 };
 
-// The sizes of a value, by dimension; nullopt: depends on the batch.
+// The sizes of a value, by dimension; nullopt: the size depends on the batch.
 using GraphSizes = std::vector<std::optional<std::int64_t>>;
 struct GraphMeta {
   at::ScalarType type = at::ScalarType::Undefined;

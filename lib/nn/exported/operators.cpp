@@ -47,8 +47,8 @@ void check_in_range(const c10::IValue& value, std::int64_t most, const std::stri
   }
 }
 
-// The CPU kernels of lstm, gru and rnn trust the weights' sizes. Expects the sizes that PyTorch's
-// modules pass (torch/nn/modules/rnn.py).
+// Throws unless the weights and states have the sizes that PyTorch's modules pass
+// (torch/nn/modules/rnn.py): the CPU kernels of lstm, gru and rnn trust them.
 void check_recurrent(const Stack& stack, std::int64_t gates) {
   const auto expect = [](bool ok, const char* what) { TORCH_CHECK(ok, "expected ", what); };
   const auto has_sizes = [](const at::Tensor& tensor, const std::vector<std::int64_t>& sizes) {
@@ -99,8 +99,9 @@ void check_recurrent(const Stack& stack, std::int64_t gates) {
   }
 }
 
-// PyTorch's modules check this in Python. A single value has variance 0, and its unbiased variance,
-// which running statistics use, is not a number.
+// Throws if a norm would normalize by a single value per channel, which PyTorch's modules refuse in
+// Python: its variance is 0, and its unbiased variance, which running statistics use, is not a
+// number.
 void check_values_per_channel(const at::Tensor& input, std::int64_t first, bool by_batch) {
   std::int64_t values = 1;
   for (std::int64_t i = first; i < input.dim(); ++i) {
@@ -174,7 +175,7 @@ std::vector<ArgumentCheck> argument_checks(const c10::FunctionSchema& schema) {
     }
     if (name == "step" && op == "aten::arange") {
       checks.emplace_back([i](const Stack& stack) {
-        // An integer would round the step to 0.
+        // An integer type would round a smaller step to 0.
         const double step = stack.at(i).toScalar().toDouble();
         const c10::IValue& type = stack.at(i + 1);
         TORCH_CHECK(
@@ -224,7 +225,7 @@ bool is_allowed(const c10::FunctionSchema& schema) {
   if (!allowed.contains(name) && !(in_place && allowed.contains(name.substr(0, name.size() - 1)))) {
     return false;
   }
-  // In the other variants the caller provides the result's memory, or a packed sequence with
+  // Refuses variants to which the caller passes the result's memory, or a packed sequence with
   // unchecked lengths.
   const auto& arguments = schema.arguments();
   return schema.overload_name() != "data" && std::ranges::none_of(arguments, &c10::Argument::is_out);

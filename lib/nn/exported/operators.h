@@ -1,6 +1,7 @@
 // Which of PyTorch's operators an exported model may use. Files may come from anywhere. So an
-// operator is allowed only if torch.export writes it for forward passes and it checks what it reads
-// and writes, whatever its arguments are (tests/fuzz/fuzz_operators.cpp).
+// operator is allowed only if torch.export writes it for forward passes and, with
+// argument_checks(), it never accesses memory out of bounds, whatever its arguments are
+// (tests/fuzz/fuzz_operators.cpp).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +19,8 @@ bool is_allowed(const c10::FunctionSchema& schema);
 // the operator does in its own checks.
 using ArgumentCheck = std::function<void(const torch::jit::Stack& arguments)>;
 std::vector<ArgumentCheck> argument_checks(const c10::FunctionSchema& schema);
-// The check for scaled_dot_product_attention; `grouped`: several query heads share one key head.
+// Throws c10::Error if scaled_dot_product_attention cannot take these tensors. `grouped`: several
+// query heads share one key head.
 void check_attention(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, bool grouped);
 

@@ -77,7 +77,7 @@ std::optional<WeightUse> weight_use(const GraphNode& node) {
 
 Step make_product(const Weight& weight, const WeightUse& use, ValueId output) {
   return [&weight, use, output](const Frame& frame) {
-    // These operators choose their own types.
+    // apply_conv() and apply_linear() choose their own types.
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
     const auto tensor = [&](ValueId id) {
       return id < 0 ? at::Tensor() : frame.values[static_cast<std::size_t>(id)].toTensor();
@@ -91,7 +91,7 @@ Step make_product(const Weight& weight, const WeightUse& use, ValueId output) {
     TORCH_CHECK(
         x.dim() > 0 && x.size(-1) == weight.in_features(), "an input of ", x.sizes(),
         ", but a weight for ", weight.in_features());
-    // addmm also adds a matrix.
+    // addmm may add a matrix instead of a bias vector.
     const bool is_vector = !bias.defined() || bias.dim() == 1;
     const at::Tensor y = apply_linear(weight, is_vector ? bias : at::Tensor(), x, frame.pass);
     frame.store(output, is_vector ? y : y + bias);

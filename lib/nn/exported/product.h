@@ -23,7 +23,7 @@ struct WeightUse {
   }
 };
 
-// The value that this node uses as a weight, if any, and how.
+// How the node uses a value as a weight; nullopt if it does not.
 std::optional<WeightUse> weight_use(const GraphNode& node);
 
 // PyTorch's autocast keys, for code that excludes autocast.

@@ -50,7 +50,8 @@ double largest_result(const ExportedGraph& graph, std::int64_t examples) {
 void check_memory(
     const ExportedGraph& graph, const GraphNode& node, const std::vector<c10::IValue>& values,
     std::int64_t examples) {
-  // A margin: numbers may take 64 bits instead of 32, and sizes are not always proportional.
+  // A margin: numbers may take 64 bits instead of 32, and not all sizes grow in proportion to the
+  // batch.
   constexpr double kTimes = 4;
   for (const ValueId id : node.outputs) {
     const double declared = id < 0 ? 0 : declared_bytes(graph, id, examples);

@@ -21,8 +21,9 @@ void check_memory(
     const ExportedGraph& graph, const GraphNode& node, const std::vector<c10::IValue>& values,
     std::int64_t examples);
 
-// Checks that the model's input and output, as the file declares them, fit the data. Returns the
-// sizes of the result. Throws Error(Config), which names the file.
+// Throws Error(Config), naming the file, unless the model's input and output, as the file declares
+// them, fit the data. Returns the sizes that the model's result must have; nullopt stands for the
+// batch size.
 GraphSizes check_shape(
     const std::string& path, const ExportedGraph& graph, const data::ExampleShape& shape);
 

@@ -146,7 +146,7 @@ Step compute(const GraphNode& node, std::function<c10::IValue(const Frame&)> fun
   };
 }
 
-// Python's arithmetic on sizes: of integers, or of floats if one of them is not an integer.
+// Python's arithmetic on sizes: on integers, or on floats if an operand is not an integer.
 using Whole = std::int64_t;
 
 Whole whole_number(double value) {
@@ -164,7 +164,7 @@ Whole exact(Whole a, Whole b) {
 
 Whole divided(Whole a, Whole b, bool rest) {
   ABT_CHECK(b != 0 && b != -1, Config, "model.file: a size is divided by {}", b);
-  const bool rounds = a % b != 0 && (a < 0) != (b < 0);  // down, as Python does
+  const bool rounds = a % b != 0 && (a < 0) != (b < 0);  // Python rounds down, C++ toward 0
   return rest ? a % b + (rounds ? b : 0) : a / b - static_cast<Whole>(rounds);
 }
 
@@ -186,7 +186,7 @@ constexpr Arithmetic kArithmetic[] = {
     {"sym_min", [](Whole a, Whole b) { return std::min(a, b); },
      [](double a, double b) { return std::min(a, b); }}};
 
-// Returns None if the function is not supported.
+// Applies a function of sizes. Returns None if it is not supported.
 c10::IValue compute_symbol(const std::string& name, const std::vector<c10::IValue>& x) {
   const auto number = [&](std::size_t i) { return x.at(i).toScalar().toDouble(); };
   const bool integers =
@@ -249,7 +249,7 @@ class Quiet : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-// Attention with dropout: the same formula with a mask of our own.
+// Attention with dropout, by a mask from the pass's generator.
 Step make_attention(const GraphNode& node) {
   GraphNode plain = node;
   plain.arguments.at(4).constant = 0.0;
@@ -284,7 +284,7 @@ Step make_attention(const GraphNode& node) {
 
 void Frame::store(ValueId id, c10::IValue value) const {
   if (value.isTensor() && value.toTensor().defined()) {
-    // A view takes no memory, but what is computed from it takes memory or time.
+    // Views count too: they take no memory, but operators on them take memory or time.
     const at::Tensor& tensor = value.toTensor();
     const double bytes =
         static_cast<double>(tensor.numel()) * static_cast<double>(tensor.itemsize());

@@ -18,22 +18,22 @@ struct Frame {
 
   c10::IValue value_of(const GraphArgument& argument) const;
   at::Tensor tensor_of(const GraphArgument& argument) const;  // undefined if none
-  // Stores nothing if `id` is none.
+  // Stores the value unless `id` is -1. Throws c10::Error if it takes more than `most_bytes`.
   void store(ValueId id, c10::IValue value) const;
 };
 
 // The action of one node in a pass.
 using Step = std::function<void(const Frame& frame)>;
 
-// In evaluations the step leaves out what the operator does only in training: it drops nothing,
-// norms normalize by their running statistics, and random numbers are replaced by their means.
-// While a pass collects statistics, norms with running statistics update them.
+// Makes the step of a node. In evaluations, dropout drops nothing, norms normalize by their running
+// statistics, and random numbers are replaced by their means. While a pass collects statistics,
+// norms with running statistics update them.
 //
-// `copies`: a view that the memory layout does not allow may be a copy. Throws Error(Config) for an
-// operator that draws random numbers in another way.
+// `copies`: if the memory layout allows no view, the result may be a copy. Throws Error(Config) for
+// an operator that draws random numbers other than for dropout or stochastic depth.
 Step make_step(const GraphNode& node, bool copies, const std::string& path);
 
-// The rate of a node's dropout, a constant in the file; 0 if there is none of this name.
+// The rate of a node's dropout: its constant argument `name`; 0 if it has none.
 double rate_of(const GraphNode& node, const char* name);
 
 }  // namespace abtrain::nn

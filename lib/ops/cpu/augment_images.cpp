@@ -55,7 +55,7 @@ void write_image(
   }
 }
 
-// Not inlined: the box's draws would take the registers of every image.
+// Not inlined, because drawing a box would take registers from the loop over all images.
 [[gnu::noinline]] Treatment draw(const AugmentImages& job, std::int64_t index) {
   return draw_treatment(job.how, index, job.height, job.width);
 }

@@ -1,4 +1,5 @@
-// The summing parts of quantize.h: norms of blocks and sums of 4-bit codes.
+// Implements the sums that kernels/codes/quantize.h declares, on the host: norms of blocks and sums
+// of 4-bit codes.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,7 +13,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// Adds bytes of two codes each to the two arrays of sums.
+// Adds the low code of each byte to sums[0] and the high code to sums[1].
 ABT_INLINE void add_codes(const std::uint8_t* in, std::int64_t count, std::uint16_t (*sums)[512]) {
   for (std::int64_t i = 0; i < count; ++i) {
     sums[0][i] = static_cast<std::uint16_t>(sums[0][i] + (in[i] & 15));

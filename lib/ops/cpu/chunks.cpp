@@ -15,7 +15,7 @@ using namespace ops;
 
 namespace {
 
-// Vectorized where the target allows; __builtin_fmaf is then one instruction.
+// Vectorized if the target allows it; __builtin_fmaf is then one instruction.
 ABT_INLINE void norms_of_chunks(
     float* u, const float* g, bool add, std::int64_t numel, std::int64_t chunk, float* norms) {
   for (std::int64_t begin = 0; begin < numel; begin += chunk) {
@@ -41,7 +41,8 @@ ABT_INLINE void norms_of_chunks(
 
 constexpr std::int64_t kTile = 2048;  // wire elements per tile
 
-// Walks the wire. A run is what is contiguous in u, cut where a tile ends.
+// Walks along the wire, tile by tile. A run is the part of a chunk that lies in one tile; it is
+// contiguous in u and on the wire.
 class Walk {
  public:
   explicit Walk(const Chunks& chunks) : chunks_(chunks) {
@@ -56,8 +57,9 @@ class Walk {
       last = index;
     }
   }
-  // Calls run(at, place, valid, padding) for each run of the next `size` wire
-  // elements: `at` is its offset in the tile, `place` its offset in u.
+  // Calls run(at, place, valid, padding) for each run of the next tile, `size` wire elements. `at`
+  // is the run's offset in the tile and `place` its offset in u; `valid` of its elements exist in
+  // u, and the `padding` elements after them lie past the end of u.
   template <class Run>
   void tile(std::int64_t size, const Run& run) {
     if (chunks_.chunk == 1) {
@@ -83,7 +85,7 @@ class Walk {
  private:
   Chunks chunks_;
   std::int64_t j_ = 0;       // index of the chunk
-  std::int64_t inside_ = 0;  // elements of it already done
+  std::int64_t inside_ = 0;  // elements of the chunk that are already done
 };
 
 }  // namespace

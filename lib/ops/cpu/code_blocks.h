@@ -1,5 +1,5 @@
-// Blocks of codes on the CPU: loops that the compiler vectorizes, in the order
-// of summation of kernels/code_blocks.h.
+// Loops over code blocks on the CPU, which the compiler vectorizes. They sum in the order that
+// kernels/code_blocks.h gives.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -23,8 +23,8 @@ using kernels::kGroup;
 using kernels::kLanes;
 using kernels::kTensorLanes;
 
-// A block's elements, padded to kBlock. A full block is returned in place; a
-// shorter one is copied to `scratch` (kBlock) and filled with zeros.
+// Returns a block's elements, padded to kBlock. A block of kBlock elements is returned in place; a
+// smaller block is copied to `scratch` (kBlock elements) and followed by zeros.
 ABT_INLINE float* whole_block(float* from, std::int64_t count, float* scratch) {
   if (count == kBlock) {
     return from;
@@ -34,8 +34,8 @@ ABT_INLINE float* whole_block(float* from, std::int64_t count, float* scratch) {
   return scratch;
 }
 
-// Copies kCount elements in vectors of 32 bytes, as wide as those of the loops
-// that read them: a load that spans two narrower stores waits for the cache.
+// Copies kCount elements in vectors of 32 bytes, as wide as the vectors of the loops that read the
+// copy: a load that spans two narrower stores waits for the cache.
 template <int kCount, class T>
 ABT_INLINE void copy_vectors(const T* from, T* to) {
   using Vector [[gnu::vector_size(32), gnu::aligned(1), gnu::may_alias]] = T;
@@ -45,7 +45,7 @@ ABT_INLINE void copy_vectors(const T* from, T* to) {
   }
 }
 
-// Loads kCount elements, of which `count` exist; the others are 0.
+// Loads kCount elements. Only the first `count` exist; the rest of x is set to 0.
 template <int kCount, class T>
 ABT_INLINE void load_first(const T* from, std::int64_t count, T* x) {
   if (count >= kCount) {
@@ -54,7 +54,7 @@ ABT_INLINE void load_first(const T* from, std::int64_t count, T* x) {
   }
   std::fill(std::copy_n(from, count, x), x + kCount, T{});
 }
-// Stores value(k) for those of kCount elements, the first `count`, that exist.
+// Stores value(k) for those of kCount elements that exist, the first `count`.
 template <int kCount, class T, class Value>
 ABT_INLINE void store_first(T* to, std::int64_t count, const Value& value) {
   if (count >= kCount) {
@@ -78,8 +78,8 @@ ABT_INLINE T add_by_halves(T* lanes, int count = kLanes) {
   return lanes[0];
 }
 
-// The sum of a[i] b[i]: lane i mod kCount adds them by fma, then the first `used`
-// lanes, beyond which there must be no element, are added by halves.
+// Returns the sum of a[i] b[i]: lane i mod kCount adds this product by fma, then the first `used`
+// lanes are added by halves. There must be no element for the lanes from `used` on.
 template <int kCount, class Sum>
 ABT_INLINE Sum
 dot_in_lanes(const float* a, const float* b, std::int64_t length, int used = kCount) {
@@ -104,7 +104,7 @@ ABT_INLINE float sum_of_squares(const float* x) {
   return add_by_halves(lanes);
 }
 
-// Sums the parts left by blocks begin .. end - 1, one every `stride` floats.
+// Sums the results of blocks begin .. end - 1; parts[stride * b] is the result of block b.
 template <class Sum = float>
 Sum add_parts(const float* parts, int stride, std::int64_t begin, std::int64_t end) {
   Sum lanes[kTensorLanes] = {};

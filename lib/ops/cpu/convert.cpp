@@ -23,7 +23,8 @@ ABT_INLINE void round_to_bf16(const float* in, c10::BFloat16* out, std::int64_t 
 }
 
 #if defined(__x86_64__)
-// Both convert whole groups of eight and return the number of elements done.
+// to_float_f16c() and from_float_f16c() convert whole groups of eight and return the number of
+// elements done.
 __attribute__((target("avx,f16c"))) std::int64_t to_float_f16c(
     const c10::Half* in, float* out, std::int64_t count) {
   std::int64_t i = 0;

@@ -1,5 +1,5 @@
-// Converts runs of 16-bit floats to and from fp32, rounding to nearest even; runs
-// of fp32 are copied. fp16 uses the processor's own instruction where it has one.
+// Converts arrays of 16-bit floats to and from fp32, rounding to nearest even; arrays of fp32 are
+// copied. fp16 is converted by the processor's own instruction if it has one.
 #pragma once
 
 #include <c10/util/BFloat16.h>

@@ -13,7 +13,7 @@ using namespace ops;
 
 namespace {
 
-// All lanes, in one thread (kernels/blocks/cross_entropy.h).
+// The team (kernels/blocks/cross_entropy.h) of one host thread, which holds all lanes.
 template <class T>
 class EntropyLanes {
  public:
@@ -48,7 +48,7 @@ class EntropyLanes {
 
   ABT_INLINE EntropyLanes(std::int64_t begin, std::int64_t length)
       : begin_(begin), end_(begin + length), aligned_(begin - begin % kEntropyUnit) {
-    // The lanes beyond are empty and change no sum.
+    // The lanes from used_ on are empty and change no sum.
     const auto lanes = static_cast<std::uint64_t>(
         std::clamp<std::int64_t>(end_ - aligned_, kEntropyUnit, kEntropyLanes));
     used_ = static_cast<int>(std::bit_ceil(lanes));

@@ -17,7 +17,7 @@ constexpr std::int64_t kPart = 64;
 
 struct Rows {
   std::vector<const std::uint8_t*> begins;
-  std::int64_t records = 0;  // of each
+  std::int64_t records = 0;  // records per row
 };
 
 Rows rows_of(
@@ -44,7 +44,7 @@ ABT_INLINE void widen(const std::uint8_t* record, std::int16_t* codes) {
   }
 }
 
-// At most 256 * 127^2, which fits 32 bits.
+// The result is at most 256 * 127^2, which fits 32 bits.
 ABT_INLINE std::int32_t whole_product(const std::int16_t* a, const std::int16_t* b) {
   std::int32_t sum = 0;
   for (int i = 0; i < kRecordNumbers; ++i) {

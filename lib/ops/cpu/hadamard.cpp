@@ -16,7 +16,7 @@ namespace {
 // 2^kCacheLog floats fit the first-level cache.
 constexpr int kCacheLog = 12;
 
-// Stages with strides 2^from .. 2^(to - 1), one after another.
+// Computes the stages with strides 2^from .. 2^(to - 1), one after another.
 void stages_plain(float* x, std::int64_t size, int from, int to) {
   for (std::int64_t h = std::int64_t{1} << from; h < std::int64_t{1} << to; h *= 2) {
     for (std::int64_t i = 0; i < size; i += 2 * h) {
@@ -33,9 +33,8 @@ void stages_plain(float* x, std::int64_t size, int from, int to) {
 #if defined(__x86_64__)
 #define ABT_AVX2 __attribute__((target("avx2")))
 
-// The three stages within a vector of eight: each element is added to its
-// partner, with the upper one's sign flipped, so that one addition gives both
-// a + b and (-b) + a.
+// Computes the three stages within a vector of eight. For each pair (a, b), the vector with (a, -b)
+// is added to the vector with (b, a), so that one addition gives both a + b and a - b.
 ABT_AVX2 inline __m256 stages_within(__m256 x) {
   const __m256 one =
       _mm256_castsi256_ps(_mm256_set1_epi64x(static_cast<long long>(0x8000000000000000ull)));
@@ -48,7 +47,7 @@ ABT_AVX2 inline __m256 stages_within(__m256 x) {
   return _mm256_add_ps(_mm256_permute2f128_ps(x, x, 1), _mm256_xor_ps(x, four));
 }
 
-// kStages stages across 2^kStages vectors.
+// Computes kStages stages across 2^kStages vectors.
 template <int kStages>
 ABT_AVX2 inline void stages_between(__m256* x) {
 #pragma GCC unroll 3
@@ -65,7 +64,7 @@ ABT_AVX2 inline void stages_between(__m256* x) {
   }
 }
 
-// The first six stages.
+// Computes the first six stages.
 ABT_AVX2 void first_stages_avx2(float* x, std::int64_t size) {
   for (float* const end = x + size; x < end; x += 64) {
     __m256 v[8];
@@ -81,7 +80,7 @@ ABT_AVX2 void first_stages_avx2(float* x, std::int64_t size) {
   }
 }
 
-// kStages stages from stride h up, in one pass.
+// Computes kStages stages, with strides from h on, in one pass.
 template <int kStages>
 ABT_AVX2 void pass_avx2(float* x, std::int64_t size, std::int64_t h) {
   constexpr int kCount = 1 << kStages;
@@ -113,7 +112,7 @@ void stages_avx2(float* x, std::int64_t size, int from, int to) {
   while (from < to) {
     const int left = to - from;
     const std::int64_t h = std::int64_t{1} << from;
-    // Four stages take two passes of two, as many passes as three plus one.
+    // The last four stages are done in two passes of two: three and one would also take two passes.
     if (left == 3 || left > 4) {
       pass_avx2<3>(x, size, h);
       from += 3;
@@ -147,7 +146,8 @@ void hadamard_block(float* x, int log_size) {
     stages(x, log_size, 0);
     return;
   }
-  // Parts that fit the cache go first; one more pass does the last stages.
+  // First transforms parts of the block, cut again until they fit the cache; then one more pass
+  // does the last stages.
   const int part_log = std::max(log_size - 3, kCacheLog);
   for (std::int64_t part = 0; part < std::int64_t{1} << (log_size - part_log); ++part) {
     hadamard_block(x + (part << part_log), part_log);

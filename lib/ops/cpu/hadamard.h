@@ -1,11 +1,11 @@
-// The Walsh-Hadamard transform on the CPU, in place and unscaled: H H x =
-// 2^log_size x, with the rows of H in natural (Sylvester) order. The stages are
-// computed in a fixed order, so every device gives the same bits.
+// The Walsh-Hadamard transform on the CPU, in place and unscaled: H H x = 2^log_size x, with the
+// rows of H in natural (Sylvester) order. The stages are computed in a fixed order, so that CPU and
+// GPU results are bit-identical.
 #pragma once
 
 namespace abtrain::ops {
 
-// One block of 2^log_size elements.
+// Transforms one block of 2^log_size elements.
 void hadamard_block(float* x, int log_size);
 
 }  // namespace abtrain::ops

@@ -10,9 +10,9 @@ using namespace ops;
 
 namespace {
 
-// The sum over a full block of the |x| above the cut, and their count. The first
-// four halvings of the lanes are done in registers while the buffer's next block
-// is fetched from memory.
+// Returns, for a block of kBlock elements, the sum and the count of the |x| above the cut. The
+// first four halvings of the elements are done in registers while the buffer's next block is
+// fetched from memory.
 ABT_INLINE SumAndCount sum_of_magnitudes(const float* x, float cut) {
   constexpr int kWidth = 8;
   constexpr int kRows = 16;

@@ -15,11 +15,11 @@ namespace {
 using kernels::BlockCoding;
 using kernels::Lanes;
 
-// Elements are coded and signed in runs that stay in the first-level cache.
+// Elements are coded in runs of this length, which stay in the first-level cache.
 constexpr std::int64_t kRun = 1024;
 
-// Calls use(i, sign) for i < count with element i's sign in bit 31: bit i % 32
-// of word i / 32.
+// Calls use(i, sign) for each i < count. Bit 31 of `sign` is the sign of element i, which is stored
+// in bit i % 32 of signs[i / 32].
 template <class Use>
 ABT_INLINE void for_signs(const std::uint32_t* signs, std::int64_t count, const Use& use) {
   std::int64_t i = 0;
@@ -34,7 +34,7 @@ ABT_INLINE void for_signs(const std::uint32_t* signs, std::int64_t count, const 
   }
 }
 
-// out = in * value with signs from bits.
+// out[i] = in[i] * value, negated if the sign bit of element i is set.
 ABT_INLINE void apply_signs(
     const float* in, const std::uint32_t* signs, float value, std::int64_t count, float* out) {
   for_signs(signs, count, [=](std::int64_t i, std::uint32_t sign) ABT_INLINED {
@@ -42,7 +42,7 @@ ABT_INLINE void apply_signs(
   });
 }
 
-// u -= in * value with signs from bits.
+// u[i] -= in[i] * value, negated if the sign bit of element i is set.
 ABT_INLINE void subtract_signed(
     const float* in, const std::uint32_t* signs, float value, std::int64_t count, float* u) {
   for_signs(signs, count, [=](std::int64_t i, std::uint32_t sign) ABT_INLINED {
@@ -50,10 +50,10 @@ ABT_INLINE void subtract_signed(
   });
 }
 
-// The sixteen-bit halves of each word, the low half first.
+// Reads random words as their 16-bit halves, the low half first.
 typedef std::uint16_t HalfWord __attribute__((may_alias));
 
-// Writes the codes of x and replaces x with what they stand for.
+// Writes the codes of x and replaces x with what the codes stand for, in code steps.
 ABT_INLINE void code(
     float* x, const HalfWord* random, float scale, float limit, float offset, std::int64_t count,
     std::uint8_t* codes) {
@@ -106,7 +106,7 @@ ABT_INLINE void unpack(
   }
 }
 
-// One unit: its elements, signs and roundings.
+// Encodes or decodes one unit at a time. Holds the unit's elements and signs.
 class Unit {
  public:
   explicit Unit(const BlockCoding& c)
@@ -137,7 +137,7 @@ class Unit {
       const float value = kernels::code_value(range, c_.limit, c_.log_size, c_.rotate, 1.0f);
       float* const u = job.u + begin_ + at;
       if (value != value) {
-        // Non-finite elements are dropped; the estimate shows them.
+        // A block that is not finite leaves a residual of 0; its estimate is NaN.
         std::fill_n(u, count, 0.0f);
         return;
       }

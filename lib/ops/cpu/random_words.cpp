@@ -13,9 +13,9 @@ namespace {
 #if defined(__x86_64__)
 #define ABT_AVX2 __attribute__((target("avx2")))
 
-// Each counter lies in the low half of 64 bits, where the multiplication reads
-// it; the high halves are never read. Two sets of four blocks run side by side,
-// so that the multiplications of one hide the latency of the other.
+// Each counter lies in the low half of 64 bits, where the multiplication reads it; the high halves
+// are never read. Two sets of four blocks run side by side, so that the multiplications of one set
+// hide the latency of the other set's.
 ABT_AVX2 void eight_blocks(const RandomStream& stream, std::int64_t first, std::uint32_t* out) {
   const __m256i m0 = _mm256_set1_epi64x(0xD2511F53);
   const __m256i m1 = _mm256_set1_epi64x(0xCD9E8D57);

@@ -1,4 +1,4 @@
-// Generates runs of counter-based random words (kernels/random.h) in bulk.
+// Generates many counter-based random words (kernels/random.h) at once.
 #pragma once
 
 #include <cstdint>

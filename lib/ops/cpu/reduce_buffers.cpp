@@ -19,7 +19,7 @@ using kernels::larger;
 using kernels::plus;
 using kernels::Wide;
 
-// Converts the tile to its accumulator type; returns `in` itself if it has it.
+// Converts the tile to the type in which it is accumulated; returns `in` itself if that is T.
 template <class T>
 const Wide<T>* widen(const T* in, Wide<T>* scratch, std::int64_t count) {
   if constexpr (std::is_same_v<T, Wide<T>>) {

@@ -1,4 +1,4 @@
-// The forms of reduce_buffers.h on the CPU; arguments are checked.
+// The CPU implementation of ops/reduce_buffers.h. The caller has checked the arguments.
 #pragma once
 
 #include "ops/reduce_buffers.h"

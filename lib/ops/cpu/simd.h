@@ -1,4 +1,5 @@
-// The instruction sets of the CPU forms; all give the same bits.
+// The instruction sets for which code for the CPU is compiled. Results are bit-identical with each
+// of them.
 #pragma once
 
 #include "kernels/exponential.h"
@@ -10,9 +11,9 @@ using kernels::exponential;  // without a call, so that loops with it are vector
 
 enum class Simd { Plain, Avx2 };  // Avx2: with FMA and popcnt
 
-// The best that this processor has.
+// Returns the best instruction set that this processor has.
 Simd best_simd();
-// The one in use: the best, unless a test compares the forms.
+// The instruction set in use: the best, unless a test compares the instruction sets.
 inline Simd simd_in_use = best_simd();
 
 template <class Work>
@@ -22,8 +23,8 @@ __attribute__((target("avx2,fma")))
 void with_avx2(const Work& work) {
   work();
 }
-// Calls work() compiled for the instruction set in use. `work` must be a lambda
-// marked ABT_INLINED, and what it calls marked ABT_INLINE:
+// Calls work() compiled for the instruction set in use. `work` must be a lambda marked ABT_INLINED,
+// and the functions that it calls must be marked ABT_INLINE:
 //
 //   vectorized([&]() ABT_INLINED { add(a, b, count); });
 template <class Work>

@@ -10,8 +10,8 @@ using namespace ops;
 
 namespace {
 
-// A host thread with all lanes of a chunk. kWhole: the chunk is full, which saves each run a
-// branch.
+// The team of one host thread, which processes all lanes of a chunk. kWhole: the chunk has
+// kWireChunk elements, so that runs need no branch for missing elements.
 template <bool kWhole>
 class HostChunkTeam {
  public:

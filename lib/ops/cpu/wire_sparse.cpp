@@ -14,8 +14,7 @@ namespace {
 constexpr int kChunk = static_cast<int>(kSparseChunk);
 constexpr std::int64_t kGrain = 8;  // chunks worth a thread
 
-// How many keys of a chunk are above `key`. Four counters keep a vector unit
-// busy.
+// Returns how many keys of a chunk are above `key`. Four counters keep a vector unit busy.
 ABT_INLINE int count_above(const std::int16_t* keys, std::int16_t key) {
   constexpr int kCounters = 4;
   constexpr int kPart = kChunk / kCounters;
@@ -28,8 +27,8 @@ ABT_INLINE int count_above(const std::int16_t* keys, std::int16_t key) {
   return counts[0] + counts[1] + counts[2] + counts[3];
 }
 
-// Finds a key that exactly k keys reach, or else the k-th largest one. Works bit by bit, in at most
-// sixteen passes over keys that lie in the first-level cache.
+// Returns a key that exactly k keys reach or exceed, or else the k-th largest key. Works bit by
+// bit, in at most sixteen passes over keys that lie in the first-level cache.
 ABT_INLINE std::int16_t find_key(const std::int16_t* keys, int k) {
   int key = std::numeric_limits<std::int16_t>::min();
   for (int bit = 15; bit >= 0; --bit) {
@@ -44,7 +43,7 @@ ABT_INLINE std::int16_t find_key(const std::int16_t* keys, int k) {
 }
 
 // Writes the indices of the elements that are sent, ascending. The 31 bits of a magnitude are split
-// into two keys.
+// into two keys: the high 16 bits and the low 15.
 ABT_INLINE void choose(const float* u, int count, int sent, std::uint16_t* places) {
   alignas(64) std::int16_t highs[kChunk];
   alignas(64) std::int16_t lows[kChunk];
@@ -84,8 +83,8 @@ ABT_INLINE void choose(const float* u, int count, int sent, std::uint16_t* place
   }
 }
 
-// The levels of the sent elements, and the magnitude above which the upper level stands for an
-// element.
+// The scales of the two levels (bf16), and the cut: the magnitude above which an element is sent as
+// the upper level.
 struct Levels {
   float cut;
   std::uint16_t bits[2];
@@ -153,7 +152,7 @@ ABT_INLINE void decode_chunk(const DecodeWire& job, std::int64_t c) {
 }  // namespace
 
 void encode_sparse_on_host(const EncodeWire& job) {
-  // The zeros behind the codes.
+  // Writes the zeros behind the codes.
   const std::int64_t chunks = wire_chunks(job.layout);
   const std::int64_t end =
       sparse_chunk(job.layout, chunks - 1).codes + sparse_bytes(job.layout.sent_of_last);

@@ -19,7 +19,7 @@ const tail = key => key.slice(key.lastIndexOf(".") + 1);
 // A score as the plots show it: an accuracy in percent, R², or bits per byte.
 const shown = score =>
     score === null ? null : +(score / data.score.unit).toPrecision(6);
-// A key without its section where that says enough: "group_size", "model.name".
+// A key without its section if that says enough: "group_size", "model.name".
 const short = key => tail(key) === "name" ? key : tail(key);
 const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
@@ -41,7 +41,7 @@ function fill(select, labels, chosen = 0) {
 
 // ---- The page's head and its table
 
-// The columns of words, before those of data.columns.
+// The columns of words, before the columns in data.columns.
 const OWN = [
   { title: "run", help: "", of: setting => setting.name },
   ...data.traits.map(({ key, help, is_number }, k) =>
@@ -174,7 +174,7 @@ function drawHead() {
   for (const part of document.querySelectorAll('.score')) {
     part.textContent = data.score.title.split(',')[0];
   }
-  // Of rivals, each has its own keys, and columns and names say what is compared.
+  // Rivals have keys of their own, which are not listed: names and columns say what is compared.
   const named = data.tuning === null && data.varying.length <= 5 ? data.varying : [];
   const keys = named.length === 0 ? "" : `. They differ in ${named.join(", ")}`;
   $("compared").textContent = count(data.runs.length, "run") + " of " +
@@ -218,7 +218,7 @@ function layout(extra) {
 
 // `ticks`: the units of the axes whose ticks are set here, as { xaxis: "B" }.
 async function plot(id, traces, extra, ticks = {}) {
-  // Where a legend is above the plot, the buttons stand beside it.
+  // If a legend is above the plot, the buttons stand beside the plot.
   const is_above = extra.legend?.orientation === "h";
   const whole = layout({ ...extra, modebar: { orientation: is_above ? "v" : "h" } });
   whole.margin.r = Math.max(whole.margin.r, is_above ? 48 : 0);
@@ -238,12 +238,12 @@ async function plot(id, traces, extra, ticks = {}) {
   });
 }
 
-// ---- Ticks. Plotly's own overlap on logarithmic axes, where some have no unit.
+// ---- Ticks. Plotly's own ticks overlap on logarithmic axes, and some have no unit.
 
 const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 
-// "5 MB", "0.1 s", "20 k" for the unit ""; null is a plain number, and far below 1
-// a power of ten.
+// Returns "5 MB", "0.1 s" or, for the unit "", "20 k". The unit null gives a
+// plain number. Numbers far below 1 become powers of ten.
 function tickText(value, unit) {
   const [scale, prefix] = unit === "s" || unit === null ? [1, ""]
     : PREFIXES.find(([least]) => Math.abs(value) >= least) || [1, ""];
@@ -255,8 +255,8 @@ function tickText(value, unit) {
   return after ? `${text} ${after}` : text;
 }
 
-// The values on an axis of so many pixels that get a tick: `apart` pixels or more
-// from each other.
+// The values that get a tick on an axis of `pixels` pixels, at least `apart`
+// pixels from each other.
 function tickValues([low, high], is_log, pixels, apart) {
   const most = Math.max(2, Math.floor(pixels / apart));
   if (is_log) {

@@ -1,7 +1,7 @@
 // Draws the plots, and starts everything. Runs after page.js.
 "use strict";
 
-// The runs with a curve: beside images, texts have no accuracy.
+// The runs with a curve: in plots of accuracy, texts have none.
 const drawn = data.runs.filter(run => run.curve.score.some(score => score !== null));
 
 // The score over `what` ("bytes" or "seconds"): one line per run, one color
@@ -75,8 +75,8 @@ function drawCurves(what, unit) {
   }, {xaxis: unit});
 }
 
-// A logarithmic axis where runs differ by more than a factor of 12: the bytes of
-// different methods differ by powers of ten.
+// Whether the axis is logarithmic at first: if runs differ by more than a factor
+// of 12. The bytes of different methods differ by powers of ten.
 function wantsLog(what) {
   const last = drawn.map(run => run.curve[what].at(-1)).filter(x => x > 0);
   return Math.max(...last) > 12 * Math.min(...last);
@@ -192,8 +192,8 @@ function valuesOf(key, settings) {
   return values.sort((a, b) => a - b || a.localeCompare(b, "en", { numeric: true }));
 }
 
-// The settings for which all these keys have a meaning: a key of AB-training only
-// where that method runs, a rank parameter only under its rank rule.
+// The settings that use all these keys: only AB-training uses its own keys, and
+// only one rank rule uses a rank parameter.
 function settingsWith(keys) {
   const all = data.settings.map((s, i) => ({ ...s, index: i }));
   const is_rank = key => key.startsWith("method.rank.") && key !== "method.rank.rule";
@@ -207,7 +207,7 @@ function settingsWith(keys) {
 
 const mapKeys = data.varying.filter(key => valuesOf(key, settingsWith([key])).length > 1);
 
-// The axes at first: group size across and a rank parameter up where both differ,
+// The axes at first: group size across and a rank parameter up if both differ,
 // else the keys with the most values.
 function bestAxes() {
   const many = [...mapKeys].sort((a, b) =>

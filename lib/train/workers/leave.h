@@ -3,8 +3,8 @@
 
 namespace abtrain::train {
 
-// Releases the run folder, writes out what is buffered, and ends the process
-// without running destructors.
+// Releases the run folder, writes out buffered output, and ends the process without running
+// destructors.
 [[noreturn]] void leave(int code);
 
 }  // namespace abtrain::train

@@ -102,7 +102,7 @@ void Processes::on_failure(std::exception_ptr cause, int gone) {
     }).detach();
     return;
   }
-  // A worker that failed reports it itself; one that is gone cannot.
+  // A worker that failed reports its error itself; a worker that is gone cannot.
   const bool must_report = gone == 0 || (gone > 0 && launch_.rank == 0);
   const bool is_stop = code == static_cast<int>(ErrorKind::Stopped);
   if ((must_report && record_once(cause, gone)) || (launch_.is_alone() && !is_stop)) {

@@ -26,10 +26,10 @@ namespace abtrain::train {
 
 class Processes : public WorkerHost {
  public:
-  // Collective: they meet over MPI if the launcher provides it, else at the
-  // address it gives. Throws Error(Config) if there is neither.
+  // Collective: the processes meet over MPI if the launcher provides it, else at the launcher's
+  // address. Throws Error(Config) if there is neither.
   Processes(const comm::Launch& launch, Log& log);
-  // Waits until the others leave too.
+  // Waits until the other processes leave too.
   ~Processes() override;
 
   // Throws Error(Config), too, if only some of the workers have a GPU.
@@ -46,8 +46,8 @@ class Processes : public WorkerHost {
     // run() does it.
   }
 
-  // Time-out of collectives in seconds, and of agreements of all workers, which get at least a
-  // minute. 300 until then.
+  // Sets the time-out of collectives, in seconds, and that of agreements of all workers, which get
+  // at least a minute. Before the first call, both are 300.
   void set_timeout(double seconds);
   // Called while other workers do not answer; see ControlOptions::waiting.
   void set_waiting(std::function<void(const std::string& names)> waiting) {
@@ -70,7 +70,7 @@ class Processes : public WorkerHost {
  private:
   std::vector<std::string> gather_text(const std::function<std::string()>& body) override;
   [[noreturn]] void end_badly(const std::exception_ptr& error);
-  // After the loss of worker 0; returns the exit code.
+  // Reports that worker 0 was lost before it wrote the summary. Returns the exit code.
   int end_without_summary(const std::exception_ptr& cause);
   // Opens the channel, once there is an MPI or a store. Collective.
   void meet(double timeout);
@@ -81,9 +81,9 @@ class Processes : public WorkerHost {
   // Called by the channel's thread: the worker itself may be in the middle of a
   // step.
   void on_failure(std::exception_ptr cause, int gone);
-  // Worker 0 prints why all processes stop, whichever was asked to.
+  // Prints on worker 0, once, why all processes stop, whichever of them was asked to.
   void say_once(const std::string& message);
-  // Records what ended the run. False if another process has done so.
+  // Records the error that ended the run. Returns false if another process has done so.
   bool record_once(const std::exception_ptr& error, int worker);
 
   comm::Launch launch_;
@@ -103,12 +103,12 @@ class Processes : public WorkerHost {
   std::vector<pid_t> processes_;
   std::atomic<bool> goes_on_ = false;   // the run continues without lost workers
   std::atomic<bool> regroups_ = false;  // regroup() is running
-  // How often this worker has reached regroup().
+  // The number of times that this worker has reached regroup().
   const std::shared_ptr<std::atomic<int>> lost_worlds_ = std::make_shared<std::atomic<int>>(0);
   std::atomic<double> timeout_;  // seconds
   std::function<void(const std::string& names)> waiting_ = [](const std::string&) {};
   std::atomic<bool> said_ = false;
-  // Its thread calls on_failure(), so it must end before the members which that uses.
+  // Its thread calls on_failure(), so it must end before the members that on_failure() uses.
   std::unique_ptr<comm::ControlChannel> channel_;
 };
 

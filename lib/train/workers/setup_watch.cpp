@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kPause{50};
 
-// Seconds. On a terminal a live line appears after kLiveAfter and is refreshed
-// every kLiveEvery; elsewhere plain lines, only for what takes long.
+// Seconds. On a terminal a live line appears after kLiveAfter and is refreshed every kLiveEvery;
+// elsewhere plain lines, only for work that takes long.
 constexpr double kLiveAfter = 0.3;
 constexpr double kLiveEvery = 0.2;
 constexpr double kPlainAfter = 10;

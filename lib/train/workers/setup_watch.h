@@ -1,7 +1,7 @@
-// Watches a run until its first step, which can take minutes: shows what is being done, and ends
-// the process soon after a signal that asks for a stop, also if the signal made the current work
-// fail with an error. The work of the main thread until then (a large factorization, waiting for
-// other processes) cannot be interrupted otherwise.
+// Watches a run until its first step, which can take minutes: shows the current work, and ends the
+// process soon after a signal that asks for a stop, even if the signal made the current work fail
+// with an error. The work of the main thread until then (a large factorization, waiting for other
+// processes) cannot be interrupted otherwise.
 #pragma once
 
 #include <condition_variable>
@@ -27,7 +27,7 @@ class SetupWatch {
   SetupWatch(Log& log, std::string doing, Shows shows = Shows::Progress);
   ~SetupWatch();
 
-  // Announces what is done next, such as "reading cifar10".
+  // Announces the next work, such as "reading cifar10".
   void doing(std::string what);
   // Names the workers that this one waits for; "": none.
   void waiting_for(const std::string& names);

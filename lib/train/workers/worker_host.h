@@ -55,9 +55,9 @@ class WorkerHost {
     return first_rank == 0;
   }
 
-  // The device of the first worker in this process, chosen by the key `device`. Sets in `place`
-  // whether the workers are processes, who started them, and what GPUs they have. Collective.
-  // Throws Error(Config) if there is no such device.
+  // The device of the first worker in this process, chosen by the key `device`. Sets the members of
+  // `place` about processes, their launcher and GPUs. Collective. Throws Error(Config) if there is
+  // no such device.
   virtual at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place) = 0;
   // Collective. Returns the result of the body in each process, in rank order: any value that JSON
   // can hold. Throws in all processes if the body throws in one.
@@ -68,7 +68,7 @@ class WorkerHost {
         gather_text([&] { return nlohmann::json(body()).dump(); }),
         [](const std::string& text) { return nlohmann::json::parse(text).get<Result>(); });
   }
-  // The same for a body that returns nothing.
+  // gather() for a body that returns nothing.
   void all_or_none(const std::function<void()>& body) {
     gather_text([&] {
       body();
@@ -90,8 +90,8 @@ class WorkerHost {
   // end. Collective.
   virtual void run_workers(
       const config::RunOptions& options, BackEnd back_end, at::Device device, const Work& work) = 0;
-  // Allows regroup() after run_workers() from now on. Returns "", or why that is impossible. The
-  // same on all processes.
+  // Allows regroup() after run_workers() from now on. Returns "", or why that is impossible, on all
+  // processes alike.
   virtual std::string go_on_without_lost(BackEnd back_end) = 0;
   // Call after run_workers() has thrown an Error(PeerLost), `end`. The workers that are left form a
   // new world, for another run_workers(); worker numbers and first_rank change. Collective. Throws
@@ -108,9 +108,9 @@ class WorkerHost {
       : first_rank(first), workers_in_process(in_process), workers_on_machine(on_machine) {}
 };
 
-// Writes <run folder>/failure.json: exit code, message, worker and host of the error that
-// ended a run, and of a StepError the step. Errors while writing it are ignored. False if
-// another process has written one before: the cause is known then.
+// Writes <run folder>/failure.json: exit code, message, worker and host of the error that ended a
+// run, and of a StepError the step. Errors while writing it are ignored. Returns false if another
+// process has written the file before: the cause is known then.
 bool record_failure(
     const std::string& folder, const std::exception_ptr& error, int worker,
     const std::string& host) noexcept;
