@@ -26,8 +26,8 @@ from pages import ROOT
 
 PROGRAM = None
 # What else the pages call, beside abtrain and the scripts of the repository.
-OTHERS = {"cmake", "ctest", "cd", "export", "echo", "git", "openssl", "python3", "sbatch",
-          "module", "scancel", "source", "squeue", "tail", "tar", "tensorboard", "umask", "jupyter",
+OTHERS = {"cmake", "ctest", "cd", "cp", "export", "echo", "git", "mkdir", "openssl", "python3",
+          "module", "sbatch", "scancel", "source", "squeue", "tail", "tar", "tensorboard", "umask", "jupyter",
           "rsync", "scp", "ssh"}
 # Placeholders of the pages, and what stands for them here.
 MEANT = {"CONFIG": "fashion_mnist_mlp", "SWEEP": "fashion_mnist_groups"}
@@ -274,7 +274,7 @@ class Commands(unittest.TestCase):
         if words[0].endswith("/bin/python") and words[1].endswith(".py"):
             words = words[1:]
         for at, word in enumerate(words):
-            if word == "abtrain" and words[0] not in ("git", "cmake", "cd", "sbatch") \
+            if word in ("abtrain", "~/abtrain-venv/bin/abtrain") and words[0] not in ("git", "cmake", "cd", "sbatch") \
                     and not words[0].startswith("scripts/"):
                 rest = [w for w in words[at + 1:] if w != "..."]
                 return self.check_abtrain(folder, line, rest) if rest else None
