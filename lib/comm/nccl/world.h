@@ -46,12 +46,18 @@ namespace abtrain::comm {
 int nccl_version();
 
 // NCCL's version when abtrain was compiled, and that of the library loaded now, such as "2.28.9";
-// empty if NCCL is not compiled in. The two may differ only in the last number.
+// empty if NCCL is not compiled in. `fits`: the loaded one is no older, and of the same major
+// version.
 struct NcclVersions {
   std::string compiled;
   std::string loaded;
+  bool fits = false;
 };
 NcclVersions nccl_versions();
+
+// Whether NCCL accepts several workers on one GPU: from 2.30.3 on, if the environment variable
+// NCCL_MULTI_RANK_GPU_ENABLE is 1.
+bool nccl_shares_gpus();
 
 class NcclWorld : public Failure, public std::enable_shared_from_this<NcclWorld> {
  public:
