@@ -302,10 +302,17 @@ def cifar_part(name, config, sets=(), width=0.0625):
 
 
 def nccl(context):
-    """With several GPUs: one worker per GPU, as threads and as processes."""
+    """One worker per GPU, as threads and as processes; or two on one GPU, if NCCL lets them share
+    it."""
     count = len(machine.gpus())
     if count < 2:
-        raise NotRun("needs at least two GPUs")
+        if os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE") != "1":
+            raise NotRun("needs two GPUs, or NCCL 2.30.3 and NCCL_MULTI_RANK_GPU_ENABLE=1")
+        count = 2
+        # The kernels of both workers must fit on the GPU at the same time.
+        os.environ.setdefault("NCCL_MAX_CTAS", "4")
+        os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
+        os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
     sets = [f"workers={count}", "comm=nccl", "method.group_size=auto"]
     figures = {"threads": train(context, "nccl_threads", "fashion_mnist_mlp", [], sets=sets)}
     torchrun = pathlib.Path(context.python).with_name("torchrun")
@@ -353,7 +360,7 @@ PARTS = [
     *(Part(f"compare_{name}", 90, cifar_part(f"compare_{name}", f"compare/cifar10_{name}"),
            f"compare/cifar10_{name}.yaml")
       for name in ("fp16", "powersgd_r4", "topk_chunked_b2", "thc", "local_sgd", "diloco", "ab")),
-    Part("nccl", 30, nccl, "one worker per GPU, where there are several"),
+    Part("nccl", 30, nccl, "one worker per GPU, if there are several; or two on one"),
 ]
 
 # What a first look at a machine needs.
