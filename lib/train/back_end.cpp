@@ -45,6 +45,14 @@ BackEndChoice choose_back_end(const std::optional<BackEnd>& wanted, const Worker
   if (could_use_nccl && place.has_nccl && place.gpus >= place.workers) {
     return {BackEnd::Nccl, ""};
   }
+  if (could_use_nccl && place.nccl_shares_gpus) {
+    return {
+        BackEnd::Nccl,
+        formatted(
+            "{} workers share {}{} under NCCL, because NCCL_MULTI_RANK_GPU_ENABLE is set: this is "
+            "meant for tests, and steps are slow",
+            place.workers, place.gpus, place.gpus == 1 ? " GPU" : " GPUs")};
+  }
   if (!place.processes) {
     ABT_CHECK(
         !place.on_gpu || place.workers <= kernels::kMaxBuffers, Config,

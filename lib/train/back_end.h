@@ -19,6 +19,7 @@ struct WorkerPlace {
   bool on_gpu = false;
   int gpus = 0;           // distinct GPUs of all workers, over all hosts
   bool has_nccl = false;  // this build has NCCL
+  bool nccl_shares_gpus = false;  // and it accepts several workers on one GPU
 };
 
 struct BackEndChoice {
@@ -27,8 +28,8 @@ struct BackEndChoice {
 };
 
 // `wanted`: nullopt picks the best back end that works. Throws Error(Config) if `wanted` cannot
-// work. NCCL refuses workers that share a GPU: with nullopt or Nccl, they get the next best back
-// end and a note.
+// work. NCCL refuses workers that share a GPU unless `nccl_shares_gpus`: with nullopt or Nccl, they
+// get the next best back end and a note.
 BackEndChoice choose_back_end(const std::optional<BackEnd>& wanted, const WorkerPlace& place);
 
 }  // namespace abtrain::train

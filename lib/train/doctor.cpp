@@ -33,11 +33,6 @@ namespace fs = std::filesystem;
 constexpr double kInitSeconds = 60;
 constexpr bool kHasCuda = *build_config::kCuda != '\0';
 
-// "2.28.9" -> "2.28": the interface of NCCL is stable within a minor version.
-std::string minor_version(const std::string& version) {
-  return version.substr(0, version.rfind('.'));
-}
-
 // Returns what `look` finds or, if it throws, `otherwise` with the reason as the advice.
 Finding looked_for(const char* topic, const std::string& otherwise, const auto& look) {
   try {
@@ -75,7 +70,7 @@ Finding check_nccl() {
   if (nccl.compiled.empty()) {
     return {"NCCL", "not compiled in", ""};
   }
-  if (minor_version(nccl.compiled) == minor_version(nccl.loaded)) {
+  if (nccl.fits) {
     return {"NCCL", formatted("compiled in, {}", nccl.loaded), ""};
   }
   return {

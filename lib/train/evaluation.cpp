@@ -148,10 +148,13 @@ double penalty(const nn::Model& model, const optim::OptimizerOptions& options) {
     sum = sum.defined() ? sum + own : own;
   };
   for (const nn::NamedWeight& w : model.weights()) {
-    add(w.weight->merged());
+    if (!w.weight->is_frozen()) {
+      const at::Tensor& rest = w.weight->rest;  // not trained either
+      add(rest.defined() ? w.weight->merged() - rest : w.weight->merged());
+    }
   }
   for (const nn::NamedParameter& p : model.parameters()) {
-    if (p.decays || options.decay_all) {
+    if (!p.is_frozen && (p.decays || options.decay_all)) {
       add(*p.tensor);
     }
   }

@@ -1,5 +1,9 @@
 #include "train/progress.h"
 
+#include <vector>
+
+#include "base/error.h"
+
 namespace abtrain::train {
 
 void Progress::archive(state::Archive& archive, double pauses) {
@@ -12,6 +16,24 @@ void Progress::archive(state::Archive& archive, double pauses) {
   archive.value("event_seconds", shown);
   event_seconds = shown - pauses;
   archive.value("best", best);
+}
+
+void Progress::archive_before(state::Archive& archive) {
+  std::vector<double> list;
+  if (before) {
+    list = {before->accuracy, before->loss, before->bytes_per_token, before->regression ? 1.0 : 0};
+  }
+  archive.value("before", list);
+  if (archive.is_loading()) {
+    ABT_CHECK(
+        list.empty() || list.size() == 4, DamagedData,
+        "the checkpoint's value 'before': expected the four numbers of a score, got {}",
+        list.size());
+    before.reset();
+    if (!list.empty()) {
+      before = Score{list[0], list[1], list[2], list[3] != 0};
+    }
+  }
 }
 
 }  // namespace abtrain::train

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "state/archive.h"
+#include "train/score.h"
 
 namespace abtrain::train {
 
@@ -23,6 +24,7 @@ struct Progress {
 
   std::optional<double> validation = {};  // quality, if evaluated after this step
   double best = -1;                       // best `validation` at a save
+  std::optional<Score> before = {};       // score of the initial weights, if evaluated
 
   void take_loss(double loss) {
     last_loss = loss;
@@ -39,6 +41,8 @@ struct Progress {
   // Saves or loads the members that a resumed run continues from. `pauses`: seconds of evaluations
   // and checkpoints up to now.
   void archive(state::Archive& archive, double pauses);
+  // The same for `before`.
+  void archive_before(state::Archive& archive);
 };
 
 }  // namespace abtrain::train

@@ -92,7 +92,9 @@ std::unique_ptr<nn::Model> model_at_work(
 
 void choose_place(Setup& s, const config::RunOptions& options, WorkerHost& host, Log& log) {
   WorkerPlace place{
-      .workers = static_cast<int>(options.workers), .has_nccl = comm::nccl_version() > 0};
+      .workers = static_cast<int>(options.workers),
+      .has_nccl = comm::nccl_version() > 0,
+      .nccl_shares_gpus = comm::nccl_shares_gpus()};
   s.device = host.find_device(options.device, place);
   host.all_or_none([&] {
     const BackEndChoice choice = choose_back_end(options.comm, place);

@@ -297,9 +297,8 @@ TrainResult Trainer::run() {
   if (in_.begun) {
     in_.begun();
   }
-  std::optional<Score> before;
   if (t == 0 && options_.model.weights && evaluations_.steps() > 0) {
-    before = evaluate_now(0, false).test;
+    progress_.before = evaluate_now(0, false).test;
     progress_.validation.reset();
   }
   std::vector<double> step_seconds;
@@ -355,7 +354,7 @@ TrainResult Trainer::run() {
   return {
       .model = std::move(model_),
       .test = scores.test,
-      .before = before,
+      .before = progress_.before,
       .train_loss = scores.train_loss,
       .steps = length_.steps,
       .step_seconds = std::move(step_seconds),

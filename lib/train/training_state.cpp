@@ -19,6 +19,9 @@ namespace abtrain::train {
 void Trainer::archive_loop(state::Archive& archive) {
   ledger_.archive(archive, counts());
   progress_.archive(archive, ledger_.pause_seconds());
+  if (options_.model.weights) {
+    progress_.archive_before(archive);
+  }
   archive_length(archive);
   archive_base(archive);
 }

@@ -40,6 +40,15 @@ def accuracy(f):
             ab["accuracy"] >= ddp["accuracy"] - 0.005 and not short)
 
 
+def accuracy_in_time(f):
+    ab, ddp = f["vgg16_ab"], f["vgg16_ddp_time"]
+    short = cut_short(ab)
+    small = f.get("vgg16_small_time")
+    text = f", small dense network {100 * small['accuracy']:.2f} %" if small else ""
+    return (f"{100 * ab['accuracy']:.2f} %, data parallel {100 * ddp['accuracy']:.2f} %{text}{short}",
+            ab["accuracy"] > ddp["accuracy"] and not short)
+
+
 def compression(f):
     run = f["vgg16_ab"]
     short = cut_short(run)
@@ -112,6 +121,8 @@ GATES = [
     Gate("memcheck of the kernels", "clean", clean("memcheck")),
     Gate("racecheck of the kernels", "clean", clean("racecheck")),
     Gate("VGG16 accuracy, AB, merged model", "at most 0.5 points below data parallel", accuracy),
+    Gate("VGG16 accuracy at equal time, AB, merged model", "above data parallel",
+         accuracy_in_time),
     Gate("VGG16 compression", "at least 44:1", compression),
     Gate("VGG16 traffic, AB", "at most 40 % of fp32 data parallel", traffic("vgg16_ab", 0.4)),
     Gate("VGG16 traffic, frugal", "at most 20 % of fp32 data parallel",

@@ -9,7 +9,7 @@ import tempfile
 
 import machine
 from runner import NotRun, PartFailed
-from training import train
+from training import read, train
 
 
 class Context:
@@ -301,11 +301,38 @@ def cifar_part(name, config, sets=(), width=0.0625):
     return part
 
 
+def equal_time_part(name, config, shape=""):
+    """A run that trains for as long as vgg16_ab's did, which must lie in --work; with a shape, of
+    the dense network of this shape that has as many parameters as that run stores."""
+    def part(context):
+        reference = context.work / "vgg16_ab"
+        seconds = json.loads(read(reference / "summary.json") or "{}").get("seconds")
+        if seconds is None:
+            raise NotRun("needs the finished run of vgg16_ab in --work")
+        sets = [f"train.seconds={seconds['train']:.1f}"]
+        if shape:
+            planned = json.loads(context.runner.check(
+                [context.build.abtrain, "plan", "--same-size-as", reference, "--json"],
+                limit=60).output)
+            sets += next((s["set"] for s in planned["shapes"] if s["name"] == shape), [])
+            if len(sets) == 1:
+                raise PartFailed(f"abtrain plan --same-size-as knows no shape {shape}")
+        return cifar_part(name, config, sets)(context)
+    return part
+
+
 def nccl(context):
-    """With several GPUs: one worker per GPU, as threads and as processes."""
+    """One worker per GPU, as threads and as processes; or two on one GPU, if NCCL lets them share
+    it."""
     count = len(machine.gpus())
     if count < 2:
-        raise NotRun("needs at least two GPUs")
+        if os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE") != "1":
+            raise NotRun("needs two GPUs, or NCCL 2.30.3 and NCCL_MULTI_RANK_GPU_ENABLE=1")
+        count = 2
+        # The kernels of both workers must fit on the GPU at the same time.
+        os.environ.setdefault("NCCL_MAX_CTAS", "4")
+        os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
+        os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
     sets = [f"workers={count}", "comm=nccl", "method.group_size=auto"]
     figures = {"threads": train(context, "nccl_threads", "fashion_mnist_mlp", [], sets=sets)}
     torchrun = pathlib.Path(context.python).with_name("torchrun")
@@ -340,6 +367,11 @@ PARTS = [
          "vgg16_cifar10.yaml, the whole run"),
     Part("vgg16_ddp", 240, cifar_part("vgg16_ddp", "vgg16_cifar10_ddp"),
          "the same steps, data parallel"),
+    Part("vgg16_ddp_time", 200, equal_time_part("vgg16_ddp_time", "vgg16_cifar10_ddp"),
+         "the same time, data parallel"),
+    Part("vgg16_small_time", 200,
+         equal_time_part("vgg16_small_time", "vgg16_cifar10_ddp", "folded"),
+         "the same time, a small dense network, data parallel"),
     Part("vgg16_frugal", 240, cifar_part("vgg16_frugal", "vgg16_cifar10_frugal"),
          "the same steps, 16 bits on the wire"),
     Part("small_ab", 90, cifar_part("small_ab", "vgg16_small_cifar10_gpu"),
@@ -353,7 +385,7 @@ PARTS = [
     *(Part(f"compare_{name}", 90, cifar_part(f"compare_{name}", f"compare/cifar10_{name}"),
            f"compare/cifar10_{name}.yaml")
       for name in ("fp16", "powersgd_r4", "topk_chunked_b2", "thc", "local_sgd", "diloco", "ab")),
-    Part("nccl", 30, nccl, "one worker per GPU, where there are several"),
+    Part("nccl", 30, nccl, "one worker per GPU, if there are several; or two on one"),
 ]
 
 # What a first look at a machine needs.

@@ -17,7 +17,7 @@
 namespace abtrain::comm {
 
 constexpr double kNcclTimeout = 60;
-constexpr int kSharing = 23000;  // the first NCCL with several ranks on a GPU
+constexpr int kSharing = 23003;  // the first NCCL with several ranks on a GPU
 
 // Empty where `ranks` workers can run here.
 inline std::string lacking(int ranks) {

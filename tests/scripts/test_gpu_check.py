@@ -23,6 +23,10 @@ here = pathlib.Path(__file__).parent
 if sys.argv[1] == "doctor":
     print("CUDA           compiled in, toolkit 13.0\\nfashion-mnist  not found")
     sys.exit(0)
+if sys.argv[1] == "plan":
+    print(json.dumps({"shapes": [{"name": "narrow", "set": ["model.width=0.1"]},
+                                 {"name": "folded", "set": ["model.folded_head=true"]}]}))
+    sys.exit(0)
 words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 folder = pathlib.Path(words["--output"]) / words["--name"]
 plan = json.loads((here / "runs.json").read_text())[words["--name"]]
@@ -129,6 +133,7 @@ print("========= RACECHECK SUMMARY: %d hazards displayed" % found if "racecheck"
 """
 
 GOOD = {"vgg16_ab": (0.930, 44.6, 0.351, 15000), "vgg16_ddp": (0.934, 1.0, 1.0, 15000),
+        "vgg16_ddp_time": (0.929, 1.0, 1.0, 9000), "vgg16_small_time": (0.931, 1.0, 0.1, 40000),
         "vgg16_frugal": (0.928, 44.2, 0.157, 15000), "small_ab": (0.93, 10, 0.3, 8000),
         "small_ddp": (0.93, 1, 1, 8000), "resnet18_ab": (0.93, 10, 0.3, 8000),
         "resnet18_ddp": (0.93, 1, 1, 8000),
@@ -203,6 +208,18 @@ class GpuCheck(unittest.TestCase):
         started = (self.bin / "started").read_text()
         self.assertIn("--config vgg16_cifar10_frugal --name vgg16_frugal", started)
         self.assertNotIn("model.width", started)  # no toy size outside a rehearsal
+        small = next(line for line in started.splitlines() if "vgg16_small_time" in line)
+        self.assertIn("--set train.seconds=300.0 --set model.folded_head=true", small)
+        seen = {gate["gate"]: gate["seen"] for gate in results["gates"]}
+        self.assertEqual(seen["VGG16 accuracy at equal time, AB, merged model"],
+                         "93.00 %, data parallel 92.90 %, small dense network 93.10 %")
+
+    def test_equal_time_needs_the_reference(self):
+        code, results, _ = self.check("--parts", "vgg16_ddp_time")
+        self.assertEqual((code, results["parts"]["vgg16_ddp_time"]["state"]), (0, "not run"))
+        self.runs(vgg16_ab=(0.9, 44.6, 0.351, 15000))
+        code, results, _ = self.check("--parts", "vgg16_ab,vgg16_ddp_time")
+        self.assertEqual(self.gates(results)["VGG16 accuracy at equal time, AB, merged model"], "no")
 
     def test_gates_that_are_missed(self):
         self.runs(vgg16_ab=(0.9285, 43.9, 0.41, 15000), vgg16_frugal=(0.93, 45, 0.21, 15000))

@@ -236,6 +236,20 @@ TEST(Adapters, AnotherBaseIsRefused) {
   EXPECT_NE(base->base(), weights::make_initial_model(o, dataset)->base());
 }
 
+TEST(Adapters, AResumedRunKeepsTheScoreOfTheInitialWeights) {
+  config::RunOptions o = adapter_options(2);
+  o.model.weights = "base.safetensors";  // read by sessions alone, which these tests do without
+  o.evaluate.every = Duration::steps(10);
+  o.checkpoint.every = Duration::steps(10);
+  const SavingRun run(o, testing::toy_dataset());
+  ASSERT_TRUE(run.whole()[0].before);
+  const auto resumed = run.go_on(10);
+  run.expect_whole(resumed);
+  ASSERT_TRUE(resumed[0].before);
+  EXPECT_EQ(resumed[0].before->loss, run.whole()[0].before->loss);
+  EXPECT_EQ(resumed[0].before->accuracy, run.whole()[0].before->accuracy);
+}
+
 // The workers of a process share what is frozen.
 TEST(Adapters, FrozenTensorsLieInMemoryOnce) {
   config::RunOptions o = adapter_options(2);

@@ -89,6 +89,21 @@ TEST(BackEndOfThreads, Table) {
   EXPECT_EQ(choice(BackEnd::Local, threads_on_gpus(4, 1)), "local");
 }
 
+TEST(BackEndOfThreads, MayShareAGpuUnderNccl) {
+  for (WorkerPlace place : {threads_on_gpus(4, 1), processes_on_gpus(4, 1)}) {
+    place.nccl_shares_gpus = true;
+    for (const Wanted comm : {Wanted(), Wanted(BackEnd::Nccl)}) {
+      EXPECT_EQ(
+          choice(comm, place),
+          "nccl: 4 workers share 1 GPU under NCCL, because NCCL_MULTI_RANK_GPU_ENABLE is set: this "
+          "is meant for tests, and steps are slow");
+    }
+    EXPECT_EQ(
+        choice(place.processes ? BackEnd::Mpi : BackEnd::Local, place),
+        place.processes ? "mpi" : "local");
+  }
+}
+
 TEST(BackEndOfThreads, Refusals) {
   expect_refused(BackEnd::Mpi, threads(4), "`mpirun -np 4 abtrain ...`");
   expect_refused(BackEnd::Mpi, threads_on_gpus(4, 4), "needs one process per worker");

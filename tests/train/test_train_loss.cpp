@@ -104,6 +104,44 @@ TEST_P(Objective, IsWhatTrainLossSays) {
   }
 }
 
+// Weight decay does not reach frozen tensors, nor what an adapter leaves of its weight.
+TEST(TrainLoss, CountsOnlyWhatIsTrained) {
+  const data::Dataset dataset = testing::toy_dataset(250);
+  config::RunOptions o = toy_options(2, 1);
+  o.method.warmup_steps = Duration::steps(0);
+  o.method.full_rank_steps = Duration::steps(0);
+  o.method.remainder = methods::Remainder::Freeze;
+  o.model.frozen = {"*", "!fc3"};
+  o.optimizer.name = "sgd";
+  o.optimizer.decay_all = true;
+  o.evaluate.train = true;
+  o.train.steps = 5;
+  o.optimizer.weight_decay = 0.03;
+  const TrainResult result = std::move(testing::train_all(o, dataset)[0]);
+  const nn::Model& model = *result.model;
+  const at::NoGradGuard no_grad;
+  double sum = 0;
+  int adapters = 0;
+  for (const nn::NamedWeight& w : model.weights()) {
+    if (w.weight->is_factored()) {
+      ++adapters;
+      const at::Tensor product =
+          at::matmul(w.weight->outer.to(at::kDouble), w.weight->inner.to(at::kDouble));
+      sum += w.weight->scale * w.weight->scale * product.square().sum().item<double>();
+    } else if (w.layer == "fc3") {
+      sum += w.weight->dense.to(at::kDouble).square().sum().item<double>();
+    }
+  }
+  for (const nn::NamedParameter& p : model.parameters()) {
+    if (p.name == "fc3.bias") {
+      sum += p.tensor->to(at::kDouble).square().sum().item<double>();
+    }
+  }
+  EXPECT_GT(adapters, 0);
+  const double loss = mean_loss(model, toy_inputs(dataset), as_bytes(dataset.train).labels, 0);
+  EXPECT_NEAR(*result.train_loss, loss + 0.03 / 2 * sum, 1e-6);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, Objective,
     ::testing::Values(

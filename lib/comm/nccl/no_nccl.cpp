@@ -11,6 +11,10 @@ NcclVersions nccl_versions() {
   return {};
 }
 
+bool nccl_shares_gpus() {
+  return false;
+}
+
 std::shared_ptr<NcclWorld> NcclWorld::start(int, int, at::Device, double, const ShareBytes&, bool) {
   throw Error(
       ErrorKind::Config,

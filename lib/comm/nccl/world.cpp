@@ -8,6 +8,7 @@
 #include <exception>
 #include <map>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "device/tensor_text.h"
 
@@ -129,11 +130,15 @@ std::string version_text(int code) {
   return formatted("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
 }
 
+bool is_new_enough(int loaded) {
+  return loaded / 10000 == NCCL_VERSION_CODE / 10000 && loaded / 100 >= NCCL_VERSION_CODE / 100;
+}
+
 void check_version(int loaded) {
   ABT_CHECK(
-      loaded / 100 == NCCL_VERSION_CODE / 100, Config,
-      "comm: nccl: this program was built for NCCL {}, but the library that it "
-      "found is {} (see LD_LIBRARY_PATH)",
+      is_new_enough(loaded), Config,
+      "comm: nccl: this program was built for NCCL {} and works with newer libraries of that major "
+      "version, but it found NCCL {} (see LD_LIBRARY_PATH)",
       version_text(NCCL_VERSION_CODE), version_text(loaded));
 }
 
@@ -150,9 +155,16 @@ int nccl_version() {
   return ncclGetVersion(&version) == ncclSuccess ? version : 0;
 }
 
+bool nccl_shares_gpus() {
+  constexpr int kFirst = 23003;
+  return nccl_version() >= kFirst && env("NCCL_MULTI_RANK_GPU_ENABLE") == "1";
+}
+
 NcclVersions nccl_versions() {
   const int loaded = nccl_version();
-  return {version_text(NCCL_VERSION_CODE), loaded > 0 ? version_text(loaded) : std::string()};
+  return {
+      version_text(NCCL_VERSION_CODE), loaded > 0 ? version_text(loaded) : std::string(),
+      is_new_enough(loaded)};
 }
 
 std::shared_ptr<NcclWorld> NcclWorld::start(

@@ -46,20 +46,26 @@ namespace abtrain::comm {
 int nccl_version();
 
 // The NCCL version that abtrain was compiled with, and the version of the loaded library, such as
-// "2.28.9"; empty if NCCL is not compiled in. The two may differ only in the last number.
+// "2.28.9"; empty if NCCL is not compiled in. `fits`: the loaded library is no older, and of the
+// same major version.
 struct NcclVersions {
   std::string compiled;
   std::string loaded;
+  bool fits = false;
 };
 NcclVersions nccl_versions();
+
+// Whether NCCL accepts several workers on one GPU: from 2.30.3 on, if the environment variable
+// NCCL_MULTI_RANK_GPU_ENABLE is 1.
+bool nccl_shares_gpus();
 
 class NcclWorld : public Failure, public std::enable_shared_from_this<NcclWorld> {
  public:
   // Collective over `size` workers, each with its own GPU. Waits for the others at most
   // `timeout_seconds`, here and in each collective (counted from the moment the GPU reaches it). A
   // world of one does not use NCCL unless `even_alone` is set (to see whether NCCL works).
-  // Throws Error(Config) if this build has no NCCL, if the NCCL found is not the one it was built
-  // for, or if NCCL refuses, for example two workers on one GPU.
+  // Throws Error(Config) if this build has no NCCL, if the NCCL found does not fit it
+  // (nccl_versions()), or if NCCL refuses, for example two workers on one GPU.
   // Releasing the last copy of the result ends all communicators, the youngest first. That is
   // collective, within the time-out, except after an abort or while an error is being thrown.
   // Threads of one process must end their worlds concurrently.
