@@ -42,7 +42,7 @@ ABT_INLINE void adagrad_block(Team& team, const AdagradStep& job, const CodeBloc
   const float rate = *job.rate;
   const float steps = *job.steps;
   const float divisor = kDivide ? *job.divisor : 1.0f;
-  // Soft thresholding subtracts shrink / H.
+  // Soft thresholding subtracts shrink / H, where H is the denominator.
   const float shrink = (kDual ? rate * steps : rate) * job.l1[block.slot];
   const bool starts = kDual && job.start != nullptr && steps == 1.0f;
   const std::int64_t at = block.begin;

@@ -7,9 +7,9 @@
 // in a record.
 //
 // In two-bit codes that are not packed, an element that is not finite makes its mean NaN. Packed
-// codes and byte codes do not show it: a NaN, for example, is above no cut and is not sent. There
-// the tensor's level must not be finite either, as is true of a level computed from the elements;
-// then no mean of the tensor is finite.
+// codes and byte codes do not show it: a NaN, for example, is above no cut and is not sent. With
+// these codes, a tensor with such an element must have a level that is not finite, which makes all
+// of its means non-finite. A level computed from the elements meets this condition by itself.
 //
 // Wires are flat, codes uint8, sums int32. Levels and cuts are fp32, one per tensor, on u's device.
 // CPU and GPU results are bit-identical, sums included. On CUDA the kernels are queued on this

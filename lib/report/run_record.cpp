@@ -104,7 +104,7 @@ void read_metrics(RunRecord& run, Spectra spectra) {
   using enum run_folder::RunState;
   const std::string path = run.folder + "/metrics.jsonl";
   if (!is_known_there(path)) {
-    // Only a run that has not trained yet may lack it.
+    // Only a run that has not trained yet may lack its metrics.jsonl.
     ABT_CHECK(
         run.state != Finished && run.state != Stopped, MissingInput, "{}: it has no metrics.jsonl",
         run.folder);

@@ -28,7 +28,7 @@ constexpr double kTolerance = 1.05;
 // difference of two measurements, would be uncertain and lead to very unequal batches.
 constexpr double kMinShare = 0.5;
 
-// The value of the variable; 0 if it is not set.
+// The speed in the environment variable ABTRAIN_SPEED, in any unit; 0 if it is not set.
 double speed_of_variable() {
   const auto text = env(kVariable);
   double speed = 0;
