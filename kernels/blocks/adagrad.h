@@ -1,6 +1,7 @@
-// One step of QCMD or QRDA Adagrad over a flat buffer of parameters (formulas: ops/adagrad.h): the
-// body, a template as in team.h, and its launcher. The launcher takes device pointers, is
-// asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t as an int.
+// One step of QCMD or QRDA Adagrad over a flat buffer of parameters (formulas: ops/adagrad.h). This
+// file has the kernel's body, a template over a team (team.h), and the launcher. The launcher takes
+// device pointers, is asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t as an
+// int.
 #pragma once
 
 #include "kernels/team.h"

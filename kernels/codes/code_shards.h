@@ -28,9 +28,9 @@ constexpr std::int64_t kTailBytes = 16;
 // 16 bits.
 constexpr int kMaxMembers = 4096;
 
-// Returns `scale`, the range of saturating sums, adjusted to the share of the sums that were
-// clamped (`clamped` of `all`). The result is between 0.25 and `members`, which suffices even if
-// all members have the same values.
+// Returns the next `scale`, the range of saturating sums: larger if more than 4 % of the `all` sums
+// were clamped, smaller if fewer than 1 % were. The result is between 0.25 and `members`, which
+// suffices even if all members have the same values.
 ABT_HOST_DEVICE inline float next_scale(
     float scale, std::uint64_t clamped, std::uint64_t all, int members) {
   if (25 * clamped > all) {
