@@ -3,15 +3,20 @@
 
 # run_passing_signals COMMAND...: runs the command and stores its exit code in `code`.
 # TERM, INT, USR1 and HUP that arrive meanwhile are passed on to it; the name of the
-# last one is stored in `stopped_by`.
+# last one is stored in `stopped_by`. If a signal came before, the command is not started, and
+# the code is 75.
 run_passing_signals() {
   local number first=''
+  if [[ -n $stopped_by ]]; then
+    code=75
+    return
+  fi
   # With a process group of its own, Ctrl-C reaches it only once, through this script.
   set -m
   "$@" </dev/null &
   command_id=$!
   set +m
-  # Pass on a signal that came before the command was started.
+  # Pass on a signal that came while the command was started.
   [[ -z $stopped_by ]] || kill -s "$stopped_by" "$command_id" 2>/dev/null || true
   while :; do
     signaled=false

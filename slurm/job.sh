@@ -12,11 +12,6 @@ fail() {
 }
 
 [[ -n ${SLURM_JOB_ID-} ]] || fail 2 "submit this file with sbatch: see $root/slurm/README.md"
-# The id of one task of an array, as JOB_TASK: the plain SLURM_JOB_ID of its last task
-# would mean the whole array.
-job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
-job=${job:-$SLURM_JOB_ID}
-
 # The user's own lines, such as `module load`. They need not be written for set -eu, and
 # may use the names of variables here.
 source_hook() {
@@ -31,6 +26,11 @@ source_hook() {
 set -euo pipefail
 root=$(cd "$root" && pwd)
 source "$root/scripts/pass_signals.sh"
+# After the hook, which may use these names, too. The id of one task of an array is JOB_TASK: the
+# plain SLURM_JOB_ID of its last task would mean the whole array.
+job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
+job=${job:-$SLURM_JOB_ID}
+nodes=''
 
 # ABTRAIN is a program, or the words that start it, such as `apptainer run my.sif`. Quotes
 # in them work as in a shell, but nothing is expanded.

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -28,9 +29,10 @@ bool is_program(const std::string& output) {
 
 // Lets PyTorch's own exporters, which are in Python, write a program. The Python module also
 // removes the temporary folder.
-[[noreturn]] void export_program(const config::RunOptions& run, const ExportArgs& args) {
+[[noreturn]] void export_program(ChosenRun run, const ExportArgs& args) {
   const TemporaryFolder folder(make_temporary_folder());
-  weights::record_run(run, args, folder.path());
+  weights::record_run(run.options, args, folder.path());
+  run.made.reset();  // Python takes this program's place, so nothing is destroyed after that
   std::vector<std::string> arguments = {folder.path()};
   if (args.with_normalization) {
     arguments.emplace_back("--with-normalization");
@@ -77,9 +79,9 @@ Command add_export(CLI::App& parser) {
       "  abtrain export runs/my -o my.onnx --with-normalization\n"
       "  abtrain export runs/tuned -o my_adapter --form adapter\n");
   return {&command, [args] {
-            const ChosenRun run = choose_model(args->model);
+            ChosenRun run = choose_model(args->model);
             if (is_program(args->output)) {
-              export_program(run.options, *args);
+              export_program(std::move(run), *args);
             }
             ABT_CHECK(
                 !args->with_normalization, Usage,

@@ -43,7 +43,11 @@ Format format_of(const ReportArgs& args) {
 
 // Recognizes a report by its beginning, in any of the formats.
 bool is_report(const std::string& begin) {
-  const std::string first = begin.substr(0, begin.find('\n'));
+  std::string first = begin.substr(0, begin.find('\n'));
+  // Reports of rivals begin with the answer, in a paragraph of its own.
+  if (const auto end = begin.find("\n\n"); end == first.size()) {
+    first = begin.substr(end + 2, begin.find('\n', end + 2) - end - 2);
+  }
   return begin.find("<title>abtrain report</title>") != std::string::npos ||
          first.starts_with("name,runs,finished") || begin.starts_with("{\n  \"target\":") ||
          first.starts_with("| run |") ||

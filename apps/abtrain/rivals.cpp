@@ -65,6 +65,8 @@ std::string command_line(const RivalsCommand& args) {
   const auto number = [](const auto& value) {
     return value ? formatted("{}", *value) : std::string();
   };
+  add("--name", args.config.name);
+  add("--output", args.config.output);
   add("--seconds", number(args.seconds));
   add("--steps", number(args.steps));
   add("--size", number(args.ratio));
@@ -269,6 +271,11 @@ int run_rivals(const RivalsCommand& args) {
           "replace it with --force",
           file);
       write_rivals(args, file, log);
+    }
+    if (const int signal = StopSignals::requested(); signal != 0) {
+      throw Error(
+          ErrorKind::Stopped,
+          formatted("stopped by {} before training; {} is there", signal_name(signal), file));
     }
   }
   if (!args.run) {

@@ -54,8 +54,9 @@ fs::path take_configuration(
   ABT_CHECK(
       fs::exists(run / config::kConfig), MissingInput, "{}, with config.yaml; got '{}'{}", wanted,
       given, fs::exists(run) ? "" : ", which does not exist");
-  if (fs::path(folder).is_relative()) {
-    run = run.lexically_proximate(fs::current_path());
+  if (const fs::path near = run.lexically_proximate(fs::current_path());
+      fs::path(folder).is_relative() && near.filename() != "." && near.filename() != "..") {
+    run = near;  // otherwise, only the whole path has the run's name
   }
   config.config = (run / config::kConfig).string();
   if (config.output.empty()) {

@@ -33,8 +33,11 @@ constexpr std::int64_t kWarmUp = 3;
 constexpr std::int64_t kWarmUpGpu = 10;
 constexpr double kTimeout = 600;
 
-data::Dataset random_examples(const config::RunOptions& options, const data::DatasetShape& shape) {
-  const std::int64_t step = options.workers * options.data.batch_size * options.train.accumulate;
+// Enough for a step of so many workers, at least two (both roles of AB-training).
+data::Dataset random_examples(
+    const config::RunOptions& options, int workers, const data::DatasetShape& shape) {
+  const std::int64_t step =
+      std::max(workers, 2) * options.data.batch_size * options.train.accumulate;
   const std::int64_t count = std::max<std::int64_t>(512, step);
   const auto channels = static_cast<std::size_t>(shape.channels);
   data::Dataset set;
@@ -163,7 +166,7 @@ ComputeTime measure_compute(
   device::tune(device, !methods::kind_of(options.method).factors_weights);
   const int threads = train::threads_per_worker(options, workers);
   at::set_num_threads(threads);
-  const data::Dataset images = random_examples(options, shape);
+  const data::Dataset images = random_examples(options, workers, shape);
 
   const Measured dense = measure(dense_steps(options, workers), images, device);
   std::vector<Measured> all = {dense};

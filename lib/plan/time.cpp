@@ -124,13 +124,11 @@ double seconds_in(const char* option, const std::string& text) {
 
 Network network_of(const Link& link, const config::RunOptions& options) {
   constexpr double kMaxRate = 1e18;  // bits per second
-  const auto workers = static_cast<int>(options.workers);
-  Network network{
-      .nodes = link.nodes > 0 ? static_cast<int>(link.nodes) : workers,
-      .ring = options.comm == comm::BackEnd::Nccl};
+  const std::int64_t nodes = link.nodes > 0 ? link.nodes : options.workers;
   ABT_CHECK(
-      workers % network.nodes == 0, Usage, "--nodes: expected a divisor of the {} workers; got {}",
-      workers, network.nodes);
+      options.workers % nodes == 0, Usage, "--nodes: expected a divisor of the {} workers; got {}",
+      options.workers, nodes);
+  Network network{.nodes = static_cast<int>(nodes), .ring = options.comm == comm::BackEnd::Nccl};
   if (!link.latency.empty()) {
     network.latency = seconds_in("--latency", link.latency);
   }

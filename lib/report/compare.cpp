@@ -298,7 +298,8 @@ Comparison compare(
   };
   std::ranges::sort(settings, {}, [&](const Setting& s) {
     return std::tuple(
-        s.runs.front().data, median(s.values(arrival)), -quality_of(s), s.finished() == 0, s.name);
+        s.runs.front().data, s.finished() == 0, s.has_diverged(), median(s.values(arrival)),
+        -quality_of(s), s.name);
   });
   return {target, std::move(settings), std::move(varying), std::move(skipped)};
 }

@@ -80,7 +80,7 @@ void add_run(
   sweep.labels.push_back(rival.name + number);
 }
 
-Choice seed_choice(std::int64_t seed, const Location& place) {
+Choice seed_choice(std::uint64_t seed, const Location& place) {
   const std::string text = std::to_string(seed);
   return {Assignment{config::literal_override("seed", text, place), text}};
 }
@@ -97,9 +97,10 @@ Sweep pilot_sweep(
       Choice last = halving.pilot;
       std::string number = formatted(",setting={}", run.setting + 1);
       if (run.repeat > 0) {
-        const auto own = static_cast<std::int64_t>(resolve(sweep, {0, "", rival.set}).options.seed);
-        last = merged(last, seed_choice(own + run.repeat, rival.place));
-        number += formatted(",seed={}", own + run.repeat);
+        const std::uint64_t seed = resolve(sweep, {0, "", rival.set}).options.seed +
+                                   static_cast<std::uint64_t>(run.repeat);
+        last = merged(last, seed_choice(seed, rival.place));
+        number += formatted(",seed={}", seed);
       }
       add_run(out, searches[i], rival, run, length_of(halving, round), last, number);
     }
@@ -189,8 +190,10 @@ void add_more_seeds(const Sweep& sweep, Round& now) {
   const std::size_t count = halving.rivals.size();
   std::vector<double> qualities(count);
   std::vector<double> seconds(count);
+  std::uint64_t seed = 0;  // the highest so far, which is the configuration's own if none is listed
   for (std::size_t i = 0; i < points.size(); ++i) {
     const PointRun run = resolve(now.sweep, points[i]);
+    seed = std::max(seed, run.options.seed);
     const auto share = 1 / static_cast<double>(points.size() / count);
     if (has_result(run)) {
       qualities[i % count] +=
@@ -209,13 +212,6 @@ void add_more_seeds(const Sweep& sweep, Round& now) {
   }
   std::ranges::stable_sort(best, std::greater(), [&](std::size_t i) { return qualities[i]; });
   best.resize(best.size() < 2 ? 0 : 2);
-  std::int64_t seed = 0;
-  for (const Choice& one : sweep.seeds) {
-    std::string why;
-    std::int64_t own = 0;
-    parse_integer(one.front().text, own, why);
-    seed = std::max(seed, own);
-  }
   Sweep more = plain(sweep, sweep.name);
   for (std::size_t k = 0; k < more_seeds(sweep); ++k) {
     ++seed;

@@ -138,6 +138,12 @@ std::vector<Search::Run> Search::explore(std::size_t target, double share) {
       add(rival_->tune[next_++ % rival_->tune.size()], base, share);
     }
   }
+  if (trials_.empty()) {
+    throw_any(
+        {{rival_->place, "halving.rivals." + rival_->name + ".tune",
+          "expected at least one setting that the configuration can have, such as {}"}},
+        ErrorKind::Config);
+  }
   std::vector<Run> runs;
   for (std::size_t i = begin; i < trials_.size(); ++i) {
     runs.push_back({i, rival_->steps});

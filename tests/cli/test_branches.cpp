@@ -56,6 +56,19 @@ TEST_F(CliBranch, ABranchStartsFromACheckpoint) {
   expect_has(of("fast/config.yaml"), "branch_from: \"" + run + "@step-4\"\n");
 }
 
+TEST_F(CliBranch, ARunMayBeTheWorkingFolder) {
+  train(0);
+  const auto here = [&](const std::string& folder, const std::string& arguments) {
+    expect_exit(0, arguments, {}, "cd '" + path(folder) + "' && ");
+  };
+  here("", "--branch-from . optimizer.lr=0.5 --name beside");
+  EXPECT_TRUE(fs::exists(folder_.file("runs/beside/summary.json")));
+  here("", "--resume . train.steps=12");
+  EXPECT_EQ(steps(), 12);
+  here("checkpoints", "--resume .. train.steps=16");
+  EXPECT_EQ(steps(), 16);
+}
+
 // Even before it has a checkpoint of its own: the run may have gone on since.
 TEST_F(CliBranch, ABranchRemembersItsCheckpoint) {
   train(0, "--set checkpoint.keep=5");

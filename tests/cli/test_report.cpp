@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "program.h"
 #include "run_folders.h"
 #include "small_run.h"
@@ -28,6 +29,23 @@ TEST(CliReport, PrintsATableOrJson) {
   const auto parsed = nlohmann::json::parse(listed);
   EXPECT_EQ(parsed["settings"][0]["name"], "fast");
   EXPECT_EQ(parsed["settings"][1]["seconds_to_target"]["median"], 2.0);
+}
+
+TEST(CliReport, ReplacesAReportThatBeginsWithTheAnswer) {
+  const TempFolder folder;
+  const std::string run = add_run(folder, {.name = "fast"});
+  const std::string answer =
+      "Within 30 s of training (where the runs were trained), fast wins.\n\n";
+  for (const char* format : {"md", "txt"}) {
+    const std::string file = folder.file(std::string("report.") + format);
+    const std::string command = "report '" + run + "' -o '" + file + "'";
+    expect_exit(0, command);
+    atomic_write(file, answer + content(file));
+    expect_exit(0, command);
+    EXPECT_FALSE(contains(content(file), "Within"));
+    atomic_write(file, answer + "My notes.\n");
+    expect_exit(2, command, {"is not a report"});
+  }
 }
 
 // Computing as measured, bytes as metered over a slow link.

@@ -165,6 +165,9 @@ TEST(TimePlan, SaysWhyTimesAreNotReliable) {
 TEST(TimePlan, ANetworkIsReadAndItsNodesDivideTheWorkers) {
   const config::RunOptions o = options_of("ddp", 4);
   EXPECT_THROW(network_of({"1Mbit", "", 3}, o), Error);
+  for (const std::int64_t nodes : {std::int64_t{1} << 32, (std::int64_t{1} << 32) + 2}) {
+    EXPECT_THROW(network_of({"1Mbit", "", nodes}, o), Error);
+  }
   EXPECT_THROW(network_of({"", "1ms", 2}, o), Error);  // no bandwidth
   const Network network = network_of({"1Mbit", "2ms", 0}, o);
   EXPECT_EQ(network.nodes, 4);

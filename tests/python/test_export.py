@@ -313,6 +313,15 @@ device: cpu
                 self.assertEqual(os.listdir(temporary), [])
                 self.assertEqual(list(self.folder.glob("stops*")), [])
 
+    def test_nothing_is_left_of_a_checkpoint(self):
+        self.trained("keeps", "images", "model.name=mlp", "model.hidden=[48]",
+                     "checkpoint.every=4 steps", *AB)
+        with tempfile.TemporaryDirectory() as temporary:
+            subprocess.run([PROGRAM, "export", "runs/keeps@last", "-o", "keeps.pt2"], check=True,
+                           cwd=self.folder, env={**os.environ, "TMPDIR": temporary})
+            self.assertEqual(os.listdir(temporary), [])
+        self.assertTrue((self.folder / "keeps.pt2").is_file())
+
     def test_what_is_refused(self):
         self.trained("refuses", "images", "model.name=mlp", "model.hidden=[48]", *AB)
         self.call("export", "runs/refuses", "-o", "a.pt2")

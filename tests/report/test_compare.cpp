@@ -76,6 +76,26 @@ TEST(Compare, ASettingWithADivergedRunStandsLastWithoutAMark) {
   EXPECT_EQ(figure_of(found.settings[1], "seconds_to_target", 0.6).note, "2 of 3");
 }
 
+// The target may be passed before a run diverges, or ends.
+TEST(Compare, ASettingThatArrivesFirstButFailsStandsLast) {
+  const TempFolder folder;
+  for (const int seed : {1, 2, 3}) {
+    add_run(folder, {.name = formatted("good_{}", seed), .seed = seed, .accuracies = {0.1, 0.9}});
+    add_run(
+        folder, {.name = formatted("wild_{}", seed),
+                 .seed = seed,
+                 .reducer = "thc",
+                 .accuracies = {0.9},
+                 .finished = seed > 1});
+  }
+  folder.add("wild_1/failure.json", R"({"exit_code": 70, "message": "the loss is nan"})");
+  add_run(
+      folder, {.name = "begun", .reducer = "int8", .accuracies = {0.9, 0.9}, .finished = false});
+  EXPECT_EQ(
+      mapped(compare({folder.path()}, 0.6).settings, [](const Setting& s) { return s.name; }),
+      (std::vector<std::string>{"good", "wild", "begun"}));
+}
+
 TEST(Compare, RunsThatDifferOnlyInTheirSeedAreOneSetting) {
   const TempFolder folder;
   for (const int seed : {3, 1, 2}) {

@@ -55,6 +55,12 @@ class Quickstart(unittest.TestCase):
                       "--set workers=2", lines)
         self.assertTrue(lines[-1].endswith(f'export PATH="{self.root}/build/release:$PATH"'), lines)
 
+    def test_starts_nothing_after_a_signal(self):
+        done = subprocess.run(
+            ["bash", "-c", f"source {SOURCE}/scripts/pass_signals.sh; kill -USR1 $$; "
+             "run_passing_signals echo started; echo $code"], capture_output=True, text=True)
+        self.assertEqual((done.stdout, done.stderr), ("75\n", ""))
+
     def test_says_nothing_where_it_is_on_path_already(self):
         self.path = f"{self.root}/build/release:{self.path}"
         self.assertTrue(self.lines()[-1].startswith("program: "))

@@ -233,6 +233,22 @@ TEST_F(HalvingOf, TheTwoBestRivalsGetMoreSeeds) {
   EXPECT_EQ(all[2].folder, runs[0].folder);
 }
 
+TEST_F(HalvingOf, MoreSeedsFollowTheConfigurationsOwn) {
+  const Sweep sweep = read(
+      "base: base\noutput: " + folder_.path() +
+      "\nname: it\nset: {seed: 5}\nhalving:\n  finalist_seeds: 3\n  rivals:\n"
+      "    a: {set: {train.steps: 8, optimizer.lr: 0.1}, tune: [{}]}\n"
+      "    b: {set: {train.steps: 8, optimizer.lr: 0.2}, tune: [{}]}\n");
+  for (const PointRun& run : this->runs(round_of(sweep, 0).sweep)) {
+    EXPECT_EQ(run.options.seed, 5U);
+    finish(run, 0.4, "\"accuracy\": 0.4, ");
+  }
+  const auto all = this->runs(round_of(sweep, 1).sweep);
+  ASSERT_EQ(all.size(), 6U);
+  EXPECT_EQ(all[0].label, "a,seed=6");
+  EXPECT_EQ(all[3].label, "b,seed=7");
+}
+
 // Rate, decay, interval, and so on: each from the best setting so far.
 TEST_F(HalvingOf, ASearchGoesOnFromTheBestSetting) {
   const auto at = [&](std::size_t round, std::size_t settings = 7) {
@@ -303,6 +319,15 @@ TEST_F(HalvingOf, FactorsAreChecked) {
   EXPECT_NE(fault("{optimizer.lr: x 0}").find("expected a factor above 0"), std::string::npos);
   EXPECT_NE(fault("{optimizer.rate: x 2}").find("expected a key with a number"), std::string::npos);
   EXPECT_NE(fault("{optimizer.name: x 2}").find("expected a key with a number"), std::string::npos);
+  // A batch of 19.2.
+  expect_error(
+      [&] {
+        round_of(
+            read("base: base\nhalving:\n  rivals:\n    a: {set: {train.steps: 8}, tune: "
+                 "[{data.batch_size: x 0.3}]}\n"),
+            0);
+      },
+      ErrorKind::Config, {"some.yaml:4:", "halving.rivals.a.tune: expected at least one setting"});
 }
 
 TEST_F(HalvingOf, RivalsAreTunedEqually) {
