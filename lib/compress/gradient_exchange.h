@@ -55,6 +55,9 @@ class GradientExchange {
  public:
   // interval: number of steps from one exchange to the next.
   GradientExchange(const ReducerOptions& options, std::uint64_t seed, std::int64_t interval = 1);
+  void set_interval(std::int64_t interval) {
+    interval_ = interval;
+  }
 
   // From now on averages `gradients` (flat, fp32), laid out in these slots,
   // over `group`, which must outlive this object. Drops all residuals.

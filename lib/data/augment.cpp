@@ -69,8 +69,9 @@ Augment::Augment(const DataOptions& options, const Dataset& dataset, std::uint64
           .seed = seed},
       context_(dataset.context),
       logits_(
-          std::max<std::int64_t>(1, dataset.context) *
-          std::max<std::int64_t>({1, dataset.classes, dataset.vocabulary})),
+          dataset.context > 0 && dataset.token_labels
+              ? dataset.context * std::max(dataset.classes, dataset.vocabulary)
+              : std::max<std::int64_t>(1, dataset.classes)),
       targets_(dataset.regression ? dataset.classes : 0),
       bytes_per_token_(
           std::holds_alternative<TextWindows>(dataset.train) ? options.bytes_per_token : 0),

@@ -227,7 +227,7 @@ std::vector<std::int64_t> by_class(const Examples& examples, std::uint64_t seed)
           return source.labels;
         } else if constexpr (requires { source.answers; }) {
           return source.answers.dim() == 1 && !source.answers.is_floating_point()
-                     ? source.answers.index_select(0, source.places).to(at::kLong)
+                     ? source.answers.to(at::kLong).index_select(0, source.places)
                      : at::Tensor();
         } else {
           return {};

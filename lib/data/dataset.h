@@ -84,6 +84,7 @@ struct Dataset : ExampleShape {
   Examples test;
   Examples validation = {};                   // empty if the data set has none of its own
   bool of_bytes = false;                      // arrays: x is uint8
+  std::vector<std::int64_t> file_sizes = {};  // arrays: an example's sizes before data.pool
   std::vector<std::string> class_names = {};  // empty if unknown
   std::int64_t decode_threads = 1;            // used if data.decode_threads is auto
   Account account = {};

@@ -11,9 +11,11 @@ namespace {
 
 std::int64_t bytes_of(const Examples& examples) {
   const auto* images = std::get_if<ByteImages>(&examples);
-  return images != nullptr && examples.size() > 0
-             ? static_cast<std::int64_t>(images->pixels.nbytes() + images->labels.nbytes())
-             : 0;
+  if (images == nullptr || examples.size() == 0) {
+    return 0;
+  }
+  const std::size_t targets = images->targets.defined() ? images->targets.nbytes() : 0;
+  return static_cast<std::int64_t>(images->pixels.nbytes() + images->labels.nbytes() + targets);
 }
 
 DeviceImages copy_of(const Examples& examples, const at::Tensor& table, c10::Device device) {

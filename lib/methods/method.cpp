@@ -103,7 +103,7 @@ void Method::replan(std::int64_t t) {
   keep_from(warmup, planned_.warmup_steps, std::max(t + 1, steps(given.warmup_steps)));
   const std::int64_t since = t + 1 - steps(planned_.warmup_steps);
   const std::int64_t full_rank = steps(given.full_rank_steps);
-  const bool has_full_rank = given.full_rank_steps.value > 0;
+  const bool has_full_rank = kind_of(given).factors_weights && given.full_rank_steps.value > 0;
   // Long enough for a step of each phase or fragment, and the first event lies ahead.
   const std::int64_t fresh = std::max(
       {given.fragments * since, steps(given.sync_every),

@@ -153,29 +153,37 @@ void Trainer::step(std::int64_t t) {
   }
 }
 
-void Trainer::log_step(std::int64_t t, methods::Phase phase) {
-  const bool is_text = in_.dataset.context > 0;
-  const auto count = static_cast<double>(
+double Trainer::items_per_step() const {
+  return static_cast<double>(
       options_.data.batch_size * options_.train.accumulate * world_->size() *
-      (is_text ? in_.dataset.context : 1));
+      std::max<std::int64_t>(1, in_.dataset.context));
+}
+
+void Trainer::log_step(std::int64_t t, methods::Phase phase) {
   in_.log->progress(
       t + 1, length_.steps, methods::name_of(phase), progress_.last_loss,
-      count * static_cast<double>(t + 1) / ledger_.train_seconds(),
-      is_text ? "tokens" : data::examples_of(options_.data));
-  const bool due = (t + 1) % options_.train.log_every == 0;
-  if (progress_.loss_count == 0 || (!due && t + 1 != length_.steps)) {
+      items_per_step() * static_cast<double>(t + 1) / ledger_.train_seconds(),
+      in_.dataset.context > 0 ? "tokens" : data::examples_of(options_.data));
+  window_phase_ = phase;
+  if ((t + 1) % options_.train.log_every == 0 || t + 1 == length_.steps) {
+    log_window(t + 1);
+  }
+}
+
+void Trainer::log_window(std::int64_t steps) {
+  if (in_.log == nullptr || progress_.loss_count == 0) {
     return;
   }
   in_.log->event(
-      "step", t + 1,
-      {{"phase", methods::name_of(phase)},
+      "step", steps,
+      {{"phase", methods::name_of(window_phase_)},
        {"loss", progress_.loss_sum / static_cast<double>(progress_.loss_count)},
        {"lr", progress_.rate},
-       {is_text ? "tokens_per_second" : "images_per_second",
-        count * static_cast<double>(t + 1 - progress_.event_step) /
+       {in_.dataset.context > 0 ? "tokens_per_second" : "images_per_second",
+        items_per_step() * static_cast<double>(steps - progress_.event_step) /
             (ledger_.train_seconds() - progress_.event_seconds)},
        {"bytes_per_worker", ledger_.meter().training_bytes()}});
-  progress_.begin_window(t + 1, ledger_.train_seconds());
+  progress_.begin_window(steps, ledger_.train_seconds());
 }
 
 void Trainer::agree_on_length(std::int64_t t) {
@@ -332,6 +340,7 @@ TrainResult Trainer::run() {
       step_seconds.push_back(step_watch.restart());
     }
   }
+  log_window(length_.steps);  // a run by the clock may end earlier than its last step expected
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
   check_sizes_of_mapped_files();

@@ -40,6 +40,10 @@ class Trainer {
  private:
   void step(std::int64_t t);
   void log_step(std::int64_t t, methods::Phase phase);
+  // Logs the losses since the last `step` event, if there are any.
+  void log_window(std::int64_t steps);
+  // Examples, or tokens of a text, of all workers together.
+  double items_per_step() const;
   void compare_workers(std::int64_t t);
   // Estimates the length of a run by the clock anew after t steps, if that is due.
   void agree_on_length(std::int64_t t);
@@ -95,6 +99,7 @@ class Trainer {
   Recurring saves_;
   std::optional<run_folder::CheckpointWriter> writer_;
   Progress progress_;
+  methods::Phase window_phase_ = {};  // of the last step in the window of the next `step` event
   Readback loss_;
   Readback norm_;
   // For runs by the clock: whether all workers met in the last step, and the shortest time so far

@@ -48,7 +48,7 @@ def write(args):
             how = about.get("normalization", "none of images")
             return fail(USAGE, "--with-normalization is for pixels with a mean and a standard deviation "
                                f"per channel, but the run's normalization is {how}; leave it out")
-        module = with_normalization(module, about)
+        module = with_normalization(module, about, len(graph["input"]["sizes"]))
         about.pop("config", None)  # its data are not what the program takes
     output = args.output.resolve()  # a link stays
     part = output.with_name(output.name + ".part")
@@ -199,8 +199,11 @@ def build(graph, tensors):
     return torch.fx.GraphModule(root, recorded).eval()
 
 
-def with_normalization(module, about):
+def with_normalization(module, about, dims):
     import torch
+
+    # Rows of numbers have one channel, images B x C x H x W.
+    shape = (-1, 1, 1) if dims == 4 else (-1,)
 
     class Normalized(torch.nn.Module):
         """Takes pixels of 0 to 255, as uint8."""
@@ -210,7 +213,7 @@ def with_normalization(module, about):
             self.network = module
             for name in ("mean", "std"):
                 numbers = [float(one) for one in about[name].split(",")]
-                self.register_buffer(name, torch.tensor(numbers).view(-1, 1, 1))
+                self.register_buffer(name, torch.tensor(numbers).view(shape))
 
         def forward(self, inputs):
             return self.network((inputs.float() / 255 - self.mean) / self.std)

@@ -17,7 +17,8 @@ class Factors(typing.NamedTuple):
         return Factors((math.prod(self.shape[1:]), self.shape[0]), self.outer.mT, self.inner.mT)
 
     def product(self):
-        return product(self.inner.float(), self.outer.float()).reshape(self.shape).to(
+        dtype = torch.promote_types(self.inner.dtype, torch.float32)
+        return product(self.inner.to(dtype), self.outer.to(dtype)).reshape(self.shape).to(
             self.inner.dtype)
 
     def numel(self):

@@ -443,7 +443,7 @@ TEST_F(Arrays, FloatingPointLabelsAreNoRegressionUnlessSomeoneSaysSo) {
     put_both(x, y);
     options_.task = Task::Auto;
     expect_refused(
-        ErrorKind::Config, {"data.task: the y of", "set/train.safetensors", what,
+        ErrorKind::Config, {"data.task: the values of y in", "set/train.safetensors", what,
                             "expected classes or regression, got auto"});
   };
   const auto expect_classes = [&](const at::Tensor& y, const std::string& what) {
@@ -457,8 +457,13 @@ TEST_F(Arrays, FloatingPointLabelsAreNoRegressionUnlessSomeoneSaysSo) {
   const at::Tensor one_hot = at::zeros({60, 3}).scatter(1, labels.unsqueeze(1), 1);
   expect_classes(labels.to(at::kDouble), "whole numbers");
   expect_classes(labels.to(at::kHalf).unsqueeze(1), "whole numbers");
-  expect_classes(one_hot, "a single 1");
+  expect_classes(one_hot, "one-hot labels");
   expect_asked(labels.to(at::kFloat).clamp_max(1) * 2 - 1, "whole numbers");  // -1 and 1
+  // As comparisons in numpy give them.
+  put_both(x, one_hot.to(at::kBool));
+  options_.task = Task::Classes;
+  EXPECT_TRUE(at::equal(
+      all_of(load_dataset(options_), options_, load_dataset(options_).train).labels, labels));
   one_hot[5].fill_(1);
   expect_asked(one_hot, "zeros and ones");
   options_.task = Task::Classes;

@@ -191,6 +191,9 @@ TEST(Shards, ByClassSortsLabelsAndKeepsTexts) {
   EXPECT_EQ(by_class(text, 1), (Indices{0, 1, 2, 3, 4}));
   images.targets = at::zeros({7, 1});
   EXPECT_THROW(by_class(images, 1), Error);
+  const Examples rows =
+      token_rows(at::zeros({3, 4}, at::kLong), at::tensor({1, 0, 1}, at::kInt).to(at::kUInt16));
+  EXPECT_EQ(by_class(rows, 1).front(), 1);
 }
 
 }  // namespace

@@ -21,11 +21,21 @@
 #include "error_of.h"
 #include "linalg/svd.h"
 #include "nn/export_file.h"
+#include "nn/exported/graph.h"
 #include "nn/model.h"
 #include "temp_folder.h"
 
 namespace abtrain::nn {
 namespace {
+
+TEST(Exported, FactorsOfASizeAreCounted) {
+  EXPECT_EQ(power_in("s77", "s77"), 1);
+  EXPECT_EQ(power_in("64*s77", "s77"), 1);
+  EXPECT_EQ(power_in("s7*s3*s7**2", "s7"), 3);
+  EXPECT_EQ(power_in("s77*s7", "s7"), 1);
+  EXPECT_EQ(power_in("s77", "s7"), 0);
+  EXPECT_EQ(power_in("s7", ""), 0);
+}
 
 using testing::ExportFile;
 using testing::node_json;

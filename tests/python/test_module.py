@@ -96,6 +96,12 @@ class LoadWeights(unittest.TestCase):
             torch.testing.assert_close(loaded[name], weight, rtol=1e-3, atol=1e-3)
         torch.testing.assert_close(loaded["bias"], weights["bias"], rtol=0, atol=0)
 
+    def test_factors_of_float64_are_multiplied_in_float64(self):
+        torch.manual_seed(1)
+        weight = 1e60 * torch.randn(60, 3, dtype=torch.float64) @ torch.randn(3, 40, dtype=torch.float64)
+        loaded = self.decomposed({"w.weight": weight}, "--rule", "fixed", "--rank", "3")["w.weight"]
+        torch.testing.assert_close(loaded, weight, rtol=1e-11, atol=1e-11 * weight.abs().max().item())
+
     def test_factors_in_a_grid_are_multiplied_out(self):
         torch.manual_seed(1)
         # Every block of 4 x 4 has rank 2.

@@ -202,6 +202,32 @@ class SaveModel(unittest.TestCase):
         return subprocess.run([PROGRAM, "--config", self.folder / "c.yaml", "device=cpu",
                                "--output", self.folder], capture_output=True, text=True, timeout=60)
 
+    def test_lengths_and_batches_other_than_at_export(self):
+        class Language(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embedding = torch.nn.Embedding(256, 8)
+                self.head = torch.nn.Linear(8, 256)
+
+            def forward(self, tokens):
+                x = self.embedding(tokens)
+                mask = torch.ones(tokens.shape[1], tokens.shape[1]).tril()  # T x T, without batch
+                scores = (x @ x.mT).masked_fill(mask == 0, -1e9)            # B x T x T
+                return self.head(scores.softmax(-1) @ x)
+
+        torch.manual_seed(4)
+        abtrain.save_model(Language(), torch.randint(256, (8, 16)), self.folder / "net.pt2",
+                           any_length=True)
+        (self.folder / "text").write_bytes(bytes(torch.randint(97, 123, (3000,)).tolist()))
+        (self.folder / "c.yaml").write_text(
+            f"name: run\nmodel: {{name: exported, file: {self.folder}/net.pt2}}\n"
+            f"data: {{name: text, root: {self.folder}/text, context: 64, batch_size: 4,\n"
+            "  test_share: 0.2}\nmethod: {name: ddp}\ntrain: {steps: 3, threads: 1}\n"
+            "evaluate: {batch_size: 4}\n")  # the last of 9 windows is a batch of its own
+        done = subprocess.run([PROGRAM, self.folder / "c.yaml", "device=cpu", "--output", self.folder],
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_refused_as_by_the_program(self):
         """What training refuses is refused when it is saved, with what to do."""
         utils = torch.nn.utils

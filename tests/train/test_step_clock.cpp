@@ -217,6 +217,21 @@ TEST_P(RunByTheClock, IsTheRunOfSoManySteps) {
   }
 }
 
+// Local methods have no dense phases, although AB-training's key has a default. Their interval must
+// hold all fragments and delays.
+TEST(RunByTheClockOf, DelayedFragmentsLeavesThemEnoughSteps) {
+  config::RunOptions options = options_of(
+      {"method.name=diloco", "method.warmup_steps=0", "method.fragments=4", "method.delay=5",
+       "method.sync_every=2 %", "train.check_replicas=0"});
+  options.method.full_rank_steps = Duration::steps(10);
+  options.train.steps = 0;
+  options.train.seconds = 40;
+  TrainHooks hooks;
+  hooks.seconds_after = [](std::int64_t t) { return 0.04 * static_cast<double>(t); };
+  const auto results = testing::train_with(options, testing::toy_dataset(208), hooks);
+  EXPECT_EQ(results[0].steps, 1000);
+}
+
 // Halfway, the machine becomes half as fast.
 TEST_P(RunByTheClock, FollowsTheClockWhereThePaceChanges) {
   const data::Dataset dataset = testing::toy_dataset(208);

@@ -107,7 +107,7 @@ Answers classes_of(const at::Tensor& y, const std::string& path, bool per_token)
         "{}: expected N labels or N one-hot rows for data.task: classes, found {} {} with "
         "other values",
         path, y.scalar_type(), y.sizes());
-    return {at::argmax(y, 1), y.size(1)};
+    return {at::argmax(at::eq(y, 1).to(at::kByte), 1), y.size(1)};  // of any type
   }
   const at::Tensor labels = in_columns ? y.flatten() : y;
   return {y.is_floating_point() ? whole_numbers(labels, path) : labels};

@@ -282,7 +282,7 @@ Dataset open_arrays(const DataOptions& options, const std::string& folder, bool 
   }
   out.name = options.name;
   out.found_in = folder;
-  out.sizes = sizes_of_each(x);
+  out.sizes = out.file_sizes = sizes_of_each(x);
   out.regression = y.is_floating_point();
   out.token_labels = !is_tokens(x) || (!out.regression && y.dim() == 2);
   out.class_names = parts.front().class_names;
@@ -355,9 +355,11 @@ Examples further_examples(
     const at::Tensor& x, const std::string& path, const Dataset& set, const DataOptions& options) {
   const bool tokens = set.context > 0;
   ABT_CHECK(
-      x.dim() >= 1 && x.numel() > 0 && sizes_of_each(x) == set.sizes && tokens == is_tokens(x) &&
+      x.dim() >= 1 && x.numel() > 0 && sizes_of_each(x) == set.file_sizes &&
+          tokens == is_tokens(x) &&
           (tokens || (set.of_bytes ? x.scalar_type() == at::kByte : x.is_floating_point())),
-      DamagedData, "{}: expected N x {} {}, as in {}, found {}", path, state::shape_text(set.sizes),
+      DamagedData, "{}: expected N x {} {}, as in {}, found {}", path,
+      state::shape_text(set.file_sizes),
       tokens         ? "tokens"
       : set.of_bytes ? "bytes"
                      : "floating-point values",

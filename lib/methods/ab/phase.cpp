@@ -91,7 +91,7 @@ linalg::RankRule rule_after(const MethodOptions& options, const PhasePlan& plan,
   linalg::RankRule rule = options.rank;
   rule.always = adapts(options);
   const std::int64_t done = t - plan.warmup;
-  if (done < plan.anneal) {
+  if (plan.anneal > 0 && done < plan.anneal) {
     const double x =
         static_cast<double>(std::max<std::int64_t>(done, 0)) / static_cast<double>(plan.anneal);
     const double from = std::min(options.anneal_from, rule.ratio);

@@ -48,12 +48,16 @@ void AbTraining::average_dense(Event after) {
       outer_.settle(residual, mean);
       whole.push_back(mean);
     }
+    const at::ScalarType wire = outer_.dtype();
+    std::vector<at::Tensor> wide;
+    std::vector<at::Tensor>& moments = moment_wire(wire) == wire ? whole : wide;
     for (int k = 0; k < trained_.moment_count(); ++k) {
       if (outer_.averages(context_.optimizer.moment_kind(k), after)) {
-        whole.push_back(parts[static_cast<std::size_t>(k) + 1]);
+        moments.push_back(parts[static_cast<std::size_t>(k) + 1]);
       }
     }
-    average(whole, context_.world, comm::Purpose::Sync, outer_.dtype(), world_weight());
+    average(whole, context_.world, comm::Purpose::Sync, wire, world_weight());
+    average(wide, context_.world, comm::Purpose::Sync, moment_wire(wire), world_weight());
     parts[0].copy_(dense_start_ + mean);
   }
   average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());

@@ -133,10 +133,14 @@ class Planner {
         (outer.averages(optim::MomentKind::Other, after) ? sizes_.moments - sizes_.kept_moments
                                                          : 0);
     const bool coded = outer.codes_dense(after);
+    const std::int64_t own = size_of(moment_wire(outer.dtype()));
+    const std::int64_t values = coded ? 0 : dense_;
+    const std::int64_t whole =
+        own == element ? all_reduce(values + moments * dense_, element)
+                       : all_reduce(values, element) + all_reduce(moments * dense_, own);
     return buffers() +
            (outer.format() && after != Event::None ? factors(*outer.format()) : factors(element)) +
-           (coded ? sent(0, dense_, *outer.format()) : 0) +
-           all_reduce((coded ? moments : 1 + moments) * dense_, element);
+           (coded ? sent(0, dense_, *outer.format()) : 0) + whole;
   }
   // Bytes that this worker sends for the layers that it decomposes to the ranks of `next`.
   // `factor`: rank of a factored layer's product, divided by the rank of its factors; 0: all layers

@@ -77,6 +77,9 @@ class LocalTraining : public Method {
 
   void replanned(const RunLength& length) override {
     plan_ = make_local_plan(planned_, length);
+    for (const auto& exchange : exchanges_) {
+      exchange->set_interval(plan_.interval);
+    }
   }
 
   LocalPlan plan_;

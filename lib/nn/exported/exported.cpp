@@ -100,7 +100,8 @@ class Exported : public Layer {
           const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
           placed.step(exact_frame);
         }
-        check_memory(graph_, placed.node, values, input.size(0));
+        check_memory(
+            graph_, placed.node, values, input.size(0), input.dim() > 1 ? input.size(1) : 0);
       } catch (const c10::Error& error) {
         if (device::is_out_of_memory(error)) {
           throw;
@@ -402,7 +403,9 @@ Architecture exported(const ModelOptions& options, const data::ExampleShape& sha
         }
         return archive->read(name);
       },
-      [&graph](std::int64_t examples) { return largest_result(graph, examples); }};
+      [&graph, length = shape.context](std::int64_t examples) {
+        return largest_result(graph, examples, length);
+      }};
 }
 
 }  // namespace abtrain::nn

@@ -1,6 +1,8 @@
 #include "nn/exported/graph.h"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <map>
 #include <set>
 #include <string_view>
@@ -144,7 +146,14 @@ class GraphReader {
         const auto name = what.at("arg").at("as_tensor").at("name").get<std::string>();
         graph_.input = define(name);
         const ordered_json& sizes = graph.at("tensor_values").at(name).at("sizes");
-        graph_.examples = sizes.empty() ? 1 : hint_of(sizes[0]);
+        if (!sizes.empty()) {
+          graph_.examples = hint_of(sizes[0]);
+          batch_ = expression_of(sizes[0]);
+        }
+        if (sizes.size() > 1) {
+          graph_.length = hint_of(sizes[1]);
+          length_ = expression_of(sizes[1]);
+        }
         graph_.input_meta = meta_of(graph, name);
         continue;
       }
@@ -203,10 +212,21 @@ class GraphReader {
       } else {
         result.sizes.emplace_back();
         result.numbers *= hint_of(size);
-        ++result.batch_sizes;
+        const std::string expression = expression_of(size);
+        const int of_batch = power_in(expression, batch_);
+        const int of_length = power_in(expression, length_);
+        // An expression of neither may still depend on the batch.
+        result.batch_power += of_batch + of_length > 0 ? of_batch : 1;
+        result.length_power += of_length;
       }
     }
     return result;
+  }
+  // A dynamic size in SymPy's form, such as "s77" or "64*s77"; empty for a fixed one.
+  static std::string expression_of(const ordered_json& size) {
+    const ordered_json::json_pointer place("/as_expr/expr_str");
+    return size.contains(place) && size.at(place).is_string() ? size.at(place).get<std::string>()
+                                                              : std::string();
   }
   // The value that a size had at export; 1 if the file does not say.
   double hint_of(const ordered_json& size) const {
@@ -396,9 +416,33 @@ class GraphReader {
   const ExportArchive& archive_;
   ExportedGraph graph_;
   std::map<std::string, ValueId> names_;
+  std::string batch_;   // the symbol of the input's first size
+  std::string length_;  // and of its second one; empty if that is fixed
 };
 
 }  // namespace
+
+int power_in(const std::string& expression, const std::string& symbol) {
+  const auto is_part = [&](std::size_t place) {
+    return place < expression.size() &&
+           (std::isalnum(static_cast<unsigned char>(expression[place])) != 0 ||
+            expression[place] == '_');
+  };
+  int power = 0;
+  for (std::size_t at = expression.find(symbol); !symbol.empty() && at != std::string::npos;
+       at = expression.find(symbol, at + symbol.size())) {
+    const std::size_t end = at + symbol.size();
+    if ((at > 0 && is_part(at - 1)) || is_part(end)) {
+      continue;  // part of another symbol
+    }
+    int own = 1;
+    if (expression.compare(end, 2, "**") == 0) {
+      std::from_chars(expression.data() + end + 2, expression.data() + expression.size(), own);
+    }
+    power += std::max(own, 1);
+  }
+  return power;
+}
 
 ExportedGraph read_graph(const ExportArchive& archive) {
   try {

@@ -51,8 +51,10 @@ using GraphSizes = std::vector<std::optional<std::int64_t>>;
 struct GraphMeta {
   at::ScalarType type = at::ScalarType::Undefined;
   GraphSizes sizes;
-  double numbers = 1;   // in the batch used for the export
-  int batch_sizes = 0;  // number of sizes that depend on the batch
+  double numbers = 1;  // in the batch used for the export
+  // How often the number of examples and the input's second size (tokens) are factors of the sizes.
+  int batch_power = 0;
+  int length_power = 0;
 };
 
 struct ExportedGraph {
@@ -61,10 +63,15 @@ struct ExportedGraph {
   ValueId output = -1;
   GraphMeta input_meta, output_meta;
   double examples = 1;           // in the batch used for the export
+  double length = 1;             // the input's second size there, if other inputs may have another
   std::vector<GraphNode> nodes;  // only those whose results matter
   std::map<ValueId, GraphMeta> results;  // by node output, as the file declares them
   int values = 0;                        // number of values
 };
+
+// How often `symbol` is a factor in an expression of SymPy's: 3 for "s7*s3*s7**2" and "s7". At
+// least 1 if it occurs at all, 0 if not, or if it is empty.
+int power_in(const std::string& expression, const std::string& symbol);
 
 // Throws Error(DamagedData) for a file that torch.export would not write. Throws Error(Config),
 // which names the operator and its place in the user's source, for operators that abtrain does not

@@ -23,25 +23,27 @@ bool fits(const GraphSizes& own, const GraphSizes& wanted) {
 
 namespace {
 
-// Bytes of a value for this number of examples, assuming that each size that depends on the batch
-// grows with it. 0 for a value that the file does not declare.
-double declared_bytes(const ExportedGraph& graph, ValueId id, std::int64_t examples) {
+// Bytes of a value for this number of examples and of tokens in each (0: as at export), assuming
+// that sizes grow in proportion. 0 for a value that the file does not declare.
+double declared_bytes(
+    const ExportedGraph& graph, ValueId id, std::int64_t examples, std::int64_t length) {
   const auto place = graph.results.find(id);
   if (place == graph.results.end() || place->second.type == at::ScalarType::Undefined) {
     return 0;
   }
   const GraphMeta& meta = place->second;
   return meta.numbers * static_cast<double>(c10::elementSize(meta.type)) *
-         std::pow(static_cast<double>(examples) / graph.examples, meta.batch_sizes);
+         std::pow(static_cast<double>(examples) / graph.examples, meta.batch_power) *
+         std::pow(length > 0 ? static_cast<double>(length) / graph.length : 1, meta.length_power);
 }
 
 }  // namespace
 
-double largest_result(const ExportedGraph& graph, std::int64_t examples) {
+double largest_result(const ExportedGraph& graph, std::int64_t examples, std::int64_t length) {
   double most = 0;
   for (const GraphNode& node : graph.nodes) {
     for (const ValueId id : node.outputs) {
-      most = std::max(most, declared_bytes(graph, id, examples));
+      most = std::max(most, declared_bytes(graph, id, examples, length));
     }
   }
   return most;
@@ -49,12 +51,12 @@ double largest_result(const ExportedGraph& graph, std::int64_t examples) {
 
 void check_memory(
     const ExportedGraph& graph, const GraphNode& node, const std::vector<c10::IValue>& values,
-    std::int64_t examples) {
+    std::int64_t examples, std::int64_t length) {
   // A margin: numbers may take 64 bits instead of 32, and not all sizes grow in proportion to the
   // batch.
   constexpr double kTimes = 4;
   for (const ValueId id : node.outputs) {
-    const double declared = id < 0 ? 0 : declared_bytes(graph, id, examples);
+    const double declared = id < 0 ? 0 : declared_bytes(graph, id, examples, length);
     const c10::IValue value = declared > 0 ? values[static_cast<std::size_t>(id)] : c10::IValue();
     if (value.isTensor() && value.toTensor().defined()) {
       const at::Tensor& tensor = value.toTensor();
