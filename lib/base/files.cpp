@@ -352,7 +352,10 @@ std::string Appender::find_again() {
         block.resize(static_cast<std::size_t>(std::min<std::int64_t>(size_ - at, 1 << 20)));
         const ssize_t got =
             uninterrupted([&] { return ::pread(file_.get(), block.data(), block.size(), at); });
-        check(got > 0, "read", path_);
+        check(got >= 0, "read", path_);
+        if (got == 0) {
+          break;  // another process had shortened it before
+        }
         block.resize(static_cast<std::size_t>(got));
         write(block);
       }

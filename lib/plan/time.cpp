@@ -138,7 +138,7 @@ Network network_of(const Link& link, const config::RunOptions& options) {
         rate && *rate >= 1 && *rate <= kMaxRate, Usage,
         "--bandwidth: expected the rate of a node's link, such as 1Gbit or "
         "100Mbit/s, from 1 bit/s to 10^18, for {} workers on {} nodes; got {}",
-        workers, network.nodes,
+        options.workers, nodes,
         link.bandwidth.empty() ? "none (--nodes 1: all on one)" : "'" + link.bandwidth + "'");
     network.rate = *rate;
   }

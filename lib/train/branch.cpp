@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 std::vector<std::string> misfits(
     const run_folder::Checkpoint& from, const config::RunOptions& options) {
   const config::RunOptions before = configuration_of(from);
-  std::vector<std::string> lines = branch_differences(before, options);
+  std::vector<std::string> lines = branch_differences(before, options, from.run_steps);
   if (before.workers != options.workers) {
     lines.push_back(formatted("  workers: {} there, {} now", before.workers, options.workers));
   }

@@ -207,12 +207,17 @@ bool has_finished(
 }
 
 const char* length_key(const config::RunOptions& options) {
-  return options.train.steps > 0 ? "train.steps" : "train.epochs";
+  return options.train.seconds > 0 ? "train.seconds"
+         : options.train.steps > 0 ? "train.steps"
+                                   : "train.epochs";
 }
 
 void check_same_past(
     const config::RunOptions& options, const run_folder::Checkpoint& from,
     const RunLength& length) {
+  if (length.by_clock) {
+    return;  // it follows the clock from this step on, whatever its phases were before
+  }
   const RunLength before{length.steps_per_epoch, from.run_steps};
   const methods::MethodKind& kind = methods::kind_of(options.method);
   const methods::Timeline earlier = kind.timeline(options.method, before);
@@ -285,6 +290,28 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
   run_folder::replace_folder(place, previous, replaced);
   fs::remove_all(replaced, error);
   log.warning("starting fresh: the checkpoints of the previous run are kept in {}", previous);
+}
+
+void put_later_checkpoints_aside(const std::string& run_folder, std::int64_t step, Log& log) {
+  const std::string previous = previous_of(run_folder);
+  std::vector<std::string> moved;
+  for (const std::string& path : run_folder::entries_of(run_folder, run_folder::kStepPrefix)) {
+    const std::string name = fs::path(path).filename().string();
+    if (name <= run_folder::step_folder(step)) {
+      break;  // the newest one comes first
+    }
+    make_folders(previous);
+    const std::string place = formatted("{}/{}", previous, name);
+    std::error_code error;
+    fs::remove_all(place, error);
+    fs::rename(path, place);
+    moved.push_back(name);
+  }
+  if (!moved.empty()) {
+    log.warning(
+        "continuing from step {}: later checkpoints of this run are kept in {}: {}", step, previous,
+        join(moved, ", "));
+  }
 }
 
 }  // namespace abtrain::train

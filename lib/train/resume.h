@@ -66,5 +66,8 @@ std::string default_resume();
 // Makes way for the checkpoints of a fresh start by moving those of an earlier run to
 // checkpoints.previous.
 void put_checkpoints_aside(const std::string& run_folder, Log& log);
+// Before a run continues from its own checkpoint of this step: moves its later checkpoints, which
+// belong to a course that is left now, to checkpoints.previous.
+void put_later_checkpoints_aside(const std::string& run_folder, std::int64_t step, Log& log);
 
 }  // namespace abtrain::train

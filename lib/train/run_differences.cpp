@@ -87,10 +87,16 @@ std::optional<std::int64_t> share_in_steps(const std::string& printed, std::int6
   return length.in_steps({0, run_steps});
 }
 
+// Whether `now` is the length `before`, a share of a run of so many steps, in steps.
+bool is_same_length(const std::string& before, const std::string& now, std::int64_t run_steps) {
+  const auto share = share_in_steps(before, run_steps);
+  return share && now == print_duration(Duration::steps(static_cast<double>(*share)));
+}
+
 }  // namespace
 
 std::vector<std::string> branch_differences(
-    const config::RunOptions& before, const config::RunOptions& now) {
+    const config::RunOptions& before, const config::RunOptions& now, std::int64_t run_steps) {
   const auto old_settings = flatten(before);
   auto settings = flatten(now);
   config::RunOptions defaults;
@@ -105,7 +111,8 @@ std::vector<std::string> branch_differences(
     const bool stays = now_set.may_change == MayChange::Never ||
                        now_set.may_change == MayChange::WithWorkers ||
                        (now_set.may_change == MayChange::ToAuto && now_set.value != "auto");
-    if (stays && old_value != now_set.value) {
+    if (stays && old_value != now_set.value &&
+        !is_same_length(old_value, now_set.value, run_steps)) {
       lines.push_back(difference(key, old_value, now_set.value));
     }
   }
@@ -129,9 +136,7 @@ std::vector<std::string> differences(
     if (is_free || old_value == value) {
       continue;
     }
-    const auto share = share_in_steps(old_value, extended);
-    if (!is_longer || !share ||
-        value != print_duration(Duration::steps(static_cast<double>(*share)))) {
+    if (!is_longer || !is_same_length(old_value, value, extended)) {
       lines.push_back(difference(key, old_value, value));
       regroups_and_extends |= extended > 0 && now_set.may_change == MayChange::WhenLonger;
     }

@@ -15,10 +15,11 @@ namespace abtrain::train {
 std::vector<std::string> differences(
     const config::RunOptions& before, const config::RunOptions& now, std::int64_t extended = 0);
 
-// differences() for a run that branches off a run with the options `before`; only keys that a
-// branch must not change.
+// differences() for a run that branches off a run of `run_steps` steps with the options `before`;
+// only keys that a branch must not change. Lengths that were a share of that run may be given in
+// steps.
 std::vector<std::string> branch_differences(
-    const config::RunOptions& before, const config::RunOptions& now);
+    const config::RunOptions& before, const config::RunOptions& now, std::int64_t run_steps);
 
 // For some keys with the value auto, a run records the value that it chose. Sets each such key that
 // is auto in `now` to the value that the run `before` recorded.

@@ -187,6 +187,8 @@ void open_folder(
   make_folders(folder);
   if (!resume.is_own) {
     put_checkpoints_aside(folder, log);
+  } else {
+    put_later_checkpoints_aside(folder, resume.from->step, log);
   }
   // When a run is extended, its model stays until the longer run has one.
   const bool keeps_model = resume.is_own && resume.changes_length;

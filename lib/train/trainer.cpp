@@ -318,7 +318,7 @@ TrainResult Trainer::run() {
   if (clock_) {
     clock_->begin(t);
   }
-  if (in_.branches) {
+  if (in_.branches && in_.inherited == nullptr) {
     branch(t);
   }
   for (; t < length_.steps; ++t) {

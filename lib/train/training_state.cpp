@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -16,8 +17,23 @@
 
 namespace abtrain::train {
 
+namespace {
+
+// Whether a checkpoint is the run's own.
+bool is_own(const run_folder::Checkpoint& checkpoint, const std::string& run_folder) {
+  std::error_code none;
+  return std::filesystem::equivalent(
+      std::filesystem::path(checkpoint.folder).parent_path(),
+      formatted("{}/{}", run_folder, config::kCheckpoints), none);
+}
+
+}  // namespace
+
 void Trainer::archive_loop(state::Archive& archive) {
   ledger_.archive(archive, counts());
+  if (archive.is_loading() && in_.log != nullptr) {
+    in_.log->set_seconds(ledger_.seconds());  // before the first event
+  }
   progress_.archive(archive, ledger_.pause_seconds());
   if (options_.model.weights) {
     progress_.archive_before(archive);
@@ -100,7 +116,9 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
     ABT_CHECK(
         order_.is_at(t), DamagedData, "the checkpoint's order of examples does not match step {}",
         t);
-    progress_.saved_at = t;
+    if (in_.checkpoints != nullptr && is_own(from, in_.checkpoints->run_folder)) {
+      progress_.saved_at = t;
+    }
     if (t == from.run_steps && t < length_.steps) {
       // The earlier run ended here, so this timeline's event after the step has not happened yet.
       ledger_.count(&TrafficSplit::switches, [&] {
@@ -159,7 +177,7 @@ void Trainer::average_buffers(std::vector<state::State>& all) {
 }
 
 void Trainer::regroup(std::vector<state::State>& old, std::int64_t t) {
-  progress_.begin_window(t, progress_.event_seconds);
+  progress_.begin_window(t, ledger_.train_seconds());
   ledger_.count(&TrafficSplit::switches, [&] { method_->regroup(old, t); });
   order_.start(t, *method_);
 }
@@ -186,9 +204,11 @@ std::int64_t Trainer::inherit(Inheritance& from) {
   const std::int64_t t = first_step(in_);
   state::Archive own = state::Archive::loading(from.own.state);
   archive_loop(own);
-  // All workers save or none does, but some may have missed the last validation: all take one
-  // value.
-  state::Archive::loading(from.states.front()).value("best", progress_.best);
+  // All workers save or none does, but some may have missed the last validation, or the last
+  // estimate of a run by the clock: all take the values of one state.
+  state::Archive common = state::Archive::loading(from.states.front());
+  common.value("best", progress_.best);
+  archive_length(common);
   average_buffers(from.states);
   regroup(from.states, t);
   from.states.clear();  // frees the memory of the old models

@@ -56,6 +56,15 @@ TEST_F(CliBranch, ABranchStartsFromACheckpoint) {
   expect_has(of("fast/config.yaml"), "branch_from: \"" + run + "@step-4\"\n");
 }
 
+// The message gives the lengths in steps, and with these the branch runs.
+TEST_F(CliBranch, SharesOfTheRunBecomeSteps) {
+  train(0, "--set method.name=diloco --set 'method.warmup_steps=25 %' --set method.sync_every=2");
+  const std::string longer =
+      "--branch-from '" + folder_.file("runs/toy") + "@step-4' train.steps=16 --name longer";
+  expect_exit(78, longer, {"give them in steps instead: method.warmup_steps=2\n"});
+  expect_exit(0, longer + " method.warmup_steps=2");
+}
+
 TEST_F(CliBranch, ARunMayBeTheWorkingFolder) {
   train(0);
   const auto here = [&](const std::string& folder, const std::string& arguments) {

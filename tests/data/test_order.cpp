@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "data/arrays/array_set.h"
 #include "data/data_files.h"
 
 namespace abtrain::data {

@@ -287,6 +287,21 @@ TEST_F(Resume, AFolderOfItsOwnIsUsedInPlace) {
   }
 }
 
+// They belong to a course that is left: otherwise `auto` would go on from them, and the oldest ones
+// would be removed first.
+TEST_F(Resume, CheckpointsAfterTheOneToContinueFromArePutAside) {
+  for (const std::int64_t step : {4, 8, 12}) {
+    save("own", step);
+  }
+  open_folder(options_, own_, choose(place("own", 4)), log_);
+  for (const std::int64_t step : {8, 12}) {
+    EXPECT_FALSE(fs::exists(place("own", step)));
+    EXPECT_NO_THROW(run_folder::verify(run_folder::read_checkpoint(
+        own_ + "/checkpoints.previous/" + run_folder::step_folder(step))));
+  }
+  EXPECT_EQ(step_of("auto"), 4);
+}
+
 // A start on top of newer checkpoints would remove it before it is read.
 TEST_F(Resume, ACheckpointPutAsideIsNoneOfItsOwn) {
   save("own", 4);

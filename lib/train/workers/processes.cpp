@@ -78,6 +78,8 @@ bool Processes::record_once(const std::exception_ptr& error, int worker) {
 void Processes::on_failure(std::exception_ptr cause, int gone) {
   const int code = comm::exit_code_of(cause);
   const std::string message = comm::message_of(cause);
+  const int now = lost_worlds_->load();  // before this worker can notice the loss
+  gone_ = gone;
   if (mpi_) {
     mpi_->abort(cause);
   }
@@ -94,7 +96,7 @@ void Processes::on_failure(std::exception_ptr cause, int gone) {
     // The worker reaches regroup() at its next collective or step; otherwise it is killed and
     // counts as lost too. It is killed by a signal because mpirun ends all processes if one exits
     // with an error, but not if a signal ends it.
-    std::thread([now = lost_worlds_->load(), lost = lost_worlds_, seconds = timeout_.load()] {
+    std::thread([now, lost = lost_worlds_, seconds = timeout_.load()] {
       std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
       if (*lost == now) {
         ::kill(::getpid(), SIGKILL);
@@ -349,13 +351,15 @@ void Processes::run(const std::function<int()>& body) {
       print(comm::message_of(error));
     }
   }
+  ++*lost_worlds_;  // a loss from now on needs no regroup()
   if (goes_on_) {
     // After a loss, MPI does not finalize, so no process may leave with messages still to be sent.
     try {
       all_or_none([] {});
     } catch (...) {
-      // A worker was lost after all work was done. That matters only if worker 0 wrote no summary.
-      if (code == 0 && !std::filesystem::exists(folder_ + "/summary.json")) {
+      // A worker was lost after all work was done. That matters only if it was worker 0, and wrote
+      // no summary.
+      if (code == 0 && gone_ == 0 && !std::filesystem::exists(folder_ + "/summary.json")) {
         code = end_without_summary(std::current_exception());
       }
     }

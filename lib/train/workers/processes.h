@@ -103,6 +103,7 @@ class Processes : public WorkerHost {
   std::vector<pid_t> processes_;
   std::atomic<bool> goes_on_ = false;   // the run continues without lost workers
   std::atomic<bool> regroups_ = false;  // regroup() is running
+  std::atomic<int> gone_ = -1;          // the worker whose loss was noticed last
   // The number of times that this worker has reached regroup().
   const std::shared_ptr<std::atomic<int>> lost_worlds_ = std::make_shared<std::atomic<int>>(0);
   std::atomic<double> timeout_;  // seconds
