@@ -12,6 +12,7 @@
 #include "base/file_mapping.h"
 #include "base/interval.h"
 #include "comm/share.h"
+#include "config/run_files.h"
 #include "methods/method_kind.h"
 #include "train/trainer.h"
 

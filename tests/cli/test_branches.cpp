@@ -70,7 +70,7 @@ TEST_F(CliBranch, ARunMayBeTheWorkingFolder) {
   const auto here = [&](const std::string& folder, const std::string& arguments) {
     expect_exit(0, arguments, {}, "cd '" + path(folder) + "' && ");
   };
-  here("", "--branch-from . optimizer.lr=0.5 --name beside");
+  here("", "--branch-from .@step-4 optimizer.lr=0.5 --name beside");
   EXPECT_TRUE(fs::exists(folder_.file("runs/beside/summary.json")));
   here("", "--resume . train.steps=12");
   EXPECT_EQ(steps(), 12);

@@ -208,7 +208,7 @@ TEST_F(Parts, NamesInTwoNormalForms) {
   EXPECT_EQ(set.class_names, (Names{"caf\u00e9", "zoo", "\uac00"}));
   EXPECT_EQ(labels_of(as_list(set.test).labels), (Indices{0, 2}));
   add({"train/cafe\u0301"});
-  refusal(ErrorKind::DamagedData, {"two of the name 'caf\u00e9'", "NFD"});
+  refusal(ErrorKind::DamagedData, {"two named 'caf\u00e9'", "NFD"});
   // Names that are not UTF-8 are what they are.
   fs::remove_all(root_ / "train/cafe\u0301");
   add({"train/x\xff", "val/x\xff"});

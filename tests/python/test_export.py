@@ -127,7 +127,7 @@ workers: 2
 data: {{name: arrays, root: {self.folder / data}, batch_size: 8}}
 optimizer: {{name: adamw, lr: 1e-3}}
 schedule: {{warmup_steps: 0}}
-train: {{steps: 6, threads: 1}}
+train: {{steps: 6, threads: 1, precision: fp32}}    # as programs compute
 checkpoint: {{every: 0}}
 evaluate: {{every: 0}}
 device: cpu

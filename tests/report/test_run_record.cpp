@@ -147,8 +147,8 @@ TEST(RunRecord, DamageIsNamedWithFileAndLine) {
       "levels deep");
   expect(
       "{\"event\": \"step\", \"loss\": 1e999}\n",
-      ":1: error: expected a JSON object, but this has a number that no double "
-      "can hold");
+      ":1: error: expected a JSON object, but a number here is outside the "
+      "range of a double");
   expect("[3]\n", ":1: error: expected a JSON object");
   // Once the run has ended its last line must be whole.
   expect("{\"event\": \"step\"}\n{\"ev", ":2: error: the line is cut off");

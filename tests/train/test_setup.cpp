@@ -243,6 +243,7 @@ TEST_F(OpenFolder, AFreshStartRemovesResultsAndPutsCheckpointsAside) {
 TEST_F(OpenFolder, ARunThatGoesOnKeepsItsCheckpoints) {
   ResumeChoice own;
   own.from.emplace();
+  own.from->step = 4;
   own.is_own = true;
   open_folder(options_, folder_ / "run", own, log_);
   expect_no_results();

@@ -222,7 +222,7 @@ TEST_P(RunByTheClock, IsTheRunOfSoManySteps) {
 TEST(RunByTheClockOf, DelayedFragmentsLeavesThemEnoughSteps) {
   config::RunOptions options = options_of(
       {"method.name=diloco", "method.warmup_steps=0", "method.fragments=4", "method.delay=5",
-       "method.sync_every=2 %", "train.check_replicas=0"});
+       "method.sync_every=2 %", "train.check_replicas=0", "model.hidden=[24,20,16]"});
   options.method.full_rank_steps = Duration::steps(10);
   options.train.steps = 0;
   options.train.seconds = 40;
