@@ -134,7 +134,7 @@ install_torch() {
   rm -rf "$venv"
   "$python" -m venv "$venv"
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-    "torch==$torch_version" numpy
+    "torch==$torch_version" numpy safetensors==0.8.0  # the Python module needs all three
   rm "$venv.incomplete"
 }
 
