@@ -77,6 +77,9 @@ class TensorMemory final : public c10::Allocator {
   }
 
   void* take(std::size_t bytes) {
+    TORCH_CHECK(  // before a sum that could overflow
+        bytes <= limit_, "can't allocate memory: you tried to allocate ", bytes, " bytes of ",
+        limit_);
     const std::size_t size = size_class(bytes + sizeof(Header));
     const std::lock_guard lock(mutex_);
     if (auto& blocks = kept(size); !blocks.empty()) {

@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "device/tensor_text.h"
+#include "nn/exported/graph.h"
 
 namespace abtrain::nn {
 
@@ -442,6 +443,10 @@ std::unique_ptr<UnitGradients> example_gradients(
 }
 
 bool has_example_gradients(const Model& model) {
+  // The tape does not know dilations, uneven strides, or inputs whose first size is not the batch.
+  if (model.file_form().library == kExportedLibrary) {
+    return false;
+  }
   std::set<std::string> biases;
   for (const NamedWeight& w : model.weights()) {
     if (w.weight->is_fixed()) {

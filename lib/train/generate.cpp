@@ -101,6 +101,9 @@ std::string generate(const config::RunOptions& configured, const GenerateOptions
     const at::Tensor window =
         at::tensor(Tokens(tokens.end() - seen, tokens.end()), at::kLong).unsqueeze(0).to(device);
     const at::Tensor logits = model->forward(window, false)[0][seen - 1].cpu().to(at::kDouble);
+    ABT_CHECK(
+        logits.isfinite().all().item<bool>(), Diverged, "{}: its logits are not finite",
+        options.model.shown());
     tokens.push_back(drawn(logits, options, random));
   }
   return text_of(tokens, data);

@@ -20,6 +20,7 @@
 #include "device/memory.h"
 #include "error_of.h"
 #include "linalg/svd.h"
+#include "nn/example_gradients.h"
 #include "nn/export_file.h"
 #include "nn/exported/graph.h"
 #include "nn/model.h"
@@ -92,6 +93,10 @@ TEST_F(ExportedFile, ComputesItsGraphDenseAndFactored) {
   Weight& w = *m->weights()[0].weight;
   w.set_factors({at::randn({w.m(), 2}), at::randn({2, w.n()})});
   EXPECT_TRUE(at::allclose(m->forward(x, false), expected(), 1e-5, 1e-6));
+}
+
+TEST_F(ExportedFile, GivesGradientsOfExamplesOneByOne) {
+  EXPECT_FALSE(has_example_gradients(*model(small_export())));
 }
 
 TEST_F(ExportedFile, BeginsWithTheValuesOfTheFileWhateverTheSeed) {

@@ -36,7 +36,7 @@ class Exported : public Layer {
   // `sizes`: the sizes of an example; empty if batches already have the shape that the graph takes.
   Exported(const std::string& path, std::vector<std::int64_t> sizes)
       : path_(path), sizes_(std::move(sizes)) {
-    form_.library = "the exported model";
+    form_.library = kExportedLibrary;
     const ExportArchive archive(path);
     try {
       graph_ = read_graph(archive);

@@ -57,6 +57,9 @@ struct GraphMeta {
   int length_power = 0;
 };
 
+// FileForm::library of exported models.
+inline constexpr const char* kExportedLibrary = "the exported model";
+
 struct ExportedGraph {
   std::vector<GraphTensor> tensors;
   ValueId input = -1;

@@ -24,7 +24,8 @@ bool fits(const GraphSizes& own, const GraphSizes& wanted) {
 namespace {
 
 // Bytes of a value for this number of examples and of tokens in each (0: as at export), assuming
-// that sizes grow in proportion. 0 for a value that the file does not declare.
+// that sizes grow in proportion. They do not shrink, since a size may be T + 4. 0 for a value that
+// the file does not declare.
 double declared_bytes(
     const ExportedGraph& graph, ValueId id, std::int64_t examples, std::int64_t length) {
   const auto place = graph.results.find(id);
@@ -33,8 +34,8 @@ double declared_bytes(
   }
   const GraphMeta& meta = place->second;
   return meta.numbers * static_cast<double>(c10::elementSize(meta.type)) *
-         std::pow(static_cast<double>(examples) / graph.examples, meta.batch_power) *
-         std::pow(length > 0 ? static_cast<double>(length) / graph.length : 1, meta.length_power);
+         std::pow(std::max(1.0, static_cast<double>(examples) / graph.examples), meta.batch_power) *
+         std::pow(std::max(1.0, static_cast<double>(length) / graph.length), meta.length_power);
 }
 
 }  // namespace
