@@ -286,6 +286,10 @@ class Commands(unittest.TestCase):
             return self.check_abtrain(folder, line, ["--config", *words[batch[0] + 1:]])
         if words[0] == "python3" and words[1].endswith(".py"):
             words = words[1:]
+            if "/" not in words[0]:  # a program that a page shows
+                shown = any(f"\n# {words[0]}\n" in page.read_text()
+                            for page in ROOT.glob("docs/**/*.md"))
+                return None if shown else f"{line}\n  no page shows {words[0]}"
         if re.match(r"(FOLDER/)?(bench|notebooks|scripts|tests)/", words[0]):
             return self.check_script(line, [words[0].removeprefix("FOLDER/"), *words[1:]])
         if words[0] in OTHERS or re.search(r"/bin/(pip|python)$", words[0]):
