@@ -52,7 +52,7 @@ class Site(unittest.TestCase):
             # A browser of its own: the site remembers the scheme that it first met.
             self.browser = self.enterContext(chromium.Browser(timeout=20))
             self.browser.prefer(scheme)
-            for width in (1280, 800):
+            for width in (1280, 400):
                 self.browser.resize(width, 900)
                 for source in sources:
                     page = self.page_of(source)
@@ -79,19 +79,25 @@ class Site(unittest.TestCase):
                             self.browser.screenshot(PICTURES / f"{flat}-{width}-{scheme}.png")
 
     def test_the_search_finds(self):
-        self.browser = self.enterContext(chromium.Browser(timeout=20))
-        self.open(self.site / "index.html")
-        self.js("""(() => {
-            const query = document.querySelector('[data-md-component=search-query]');
-            query.focus();
-            query.value = 'PairBalance';
-            query.dispatchEvent(new Event('keyup', {bubbles: true}));
-            query.dispatchEvent(new Event('input', {bubbles: true}));
-        })()""")
-        self.browser.wait_for("document.querySelectorAll('.md-search-result__link').length > 0")
-        links = self.js("[...document.querySelectorAll('.md-search-result__link')].map(a => a.href)")
-        self.assertTrue(any("orders.html" in link for link in links), links)
-        self.assertEqual(self.browser.complaints, [])
+        for words, page in (("PairBalance", "orders.html"), ("resume", "failures.html"),
+                            ("slow network", "hosts.html"), ("own model", "own_model.html"),
+                            ("ONNX", "use_it.html")):
+            with self.subTest(words):
+                self.browser = self.enterContext(chromium.Browser(timeout=20))
+                self.open(self.site / "index.html")
+                self.js("""(() => {
+                    const query = document.querySelector('[data-md-component=search-query]');
+                    query.focus();
+                    query.value = '%s';
+                    query.dispatchEvent(new Event('keyup', {bubbles: true}));
+                    query.dispatchEvent(new Event('input', {bubbles: true}));
+                })()""" % words)
+                self.browser.wait_for(
+                    "document.querySelectorAll('.md-search-result__link').length > 0")
+                links = self.js(
+                    "[...document.querySelectorAll('.md-search-result__link')].map(a => a.href)")
+                self.assertTrue(any(page in link for link in links), links)
+                self.assertEqual(self.browser.complaints, [])
 
 
 if __name__ == "__main__":
