@@ -125,6 +125,10 @@ run_folder::Checkpoint named(const std::string& how, Log& log) {
 
 }  // namespace
 
+bool is_own(const std::string& run_folder, const run_folder::Checkpoint& checkpoint) {
+  return is_in(run_folder + "/" + config::kCheckpoints, checkpoint);
+}
+
 ResumeChoice choose_resume(
     const std::string& how, bool overwrite, const config::RunOptions& options,
     const std::string& run_folder, Log& log) {
@@ -143,7 +147,7 @@ ResumeChoice choose_resume(
   if (choice.from) {
     const run_folder::Checkpoint& from = *choice.from;
     const config::RunOptions before = configuration_of(from);
-    choice.is_own = is_in(run_folder + "/" + config::kCheckpoints, from);
+    choice.is_own = is_own(run_folder, from);
     ABT_CHECK(
         !is_in(previous_of(run_folder), from) ||
             run_folder::entries_of(run_folder, run_folder::kStepPrefix).empty(),

@@ -41,6 +41,9 @@ ResumeChoice choose_resume(
     const std::string& how, bool overwrite, const config::RunOptions& options,
     const std::string& run_folder, Log& log);
 
+// Whether the checkpoint is one of this run.
+bool is_own(const std::string& run_folder, const run_folder::Checkpoint& checkpoint);
+
 // The configuration that a checkpoint was saved with.
 config::RunOptions configuration_of(const run_folder::Checkpoint& checkpoint);
 

@@ -5,30 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file_mapping.h"
 #include "base/interval.h"
 #include "comm/share.h"
-#include "config/run_files.h"
 #include "methods/method_kind.h"
+#include "train/resume.h"
 #include "train/trainer.h"
 
 namespace abtrain::train {
-
-namespace {
-
-// Whether a checkpoint is the run's own.
-bool is_own(const run_folder::Checkpoint& checkpoint, const std::string& run_folder) {
-  std::error_code none;
-  return std::filesystem::equivalent(
-      std::filesystem::path(checkpoint.folder).parent_path(),
-      formatted("{}/{}", run_folder, config::kCheckpoints), none);
-}
-
-}  // namespace
 
 void Trainer::archive_loop(state::Archive& archive) {
   ledger_.archive(archive, counts());
@@ -117,7 +104,7 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
     ABT_CHECK(
         order_.is_at(t), DamagedData, "the checkpoint's order of examples does not match step {}",
         t);
-    if (in_.checkpoints != nullptr && is_own(from, in_.checkpoints->run_folder)) {
+    if (in_.checkpoints != nullptr && is_own(in_.checkpoints->run_folder, from)) {
       progress_.saved_at = t;
     }
     if (t == from.run_steps && t < length_.steps) {

@@ -274,7 +274,8 @@ class Commands(unittest.TestCase):
         if words[0].endswith("/bin/python") and words[1].endswith(".py"):
             words = words[1:]
         for at, word in enumerate(words):
-            if word in ("abtrain", "~/abtrain-venv/bin/abtrain") and words[0] not in ("git", "cmake", "cd", "sbatch") \
+            if word in ("abtrain", "~/abtrain-venv/bin/abtrain") \
+                    and words[0] not in ("git", "cmake", "cd", "sbatch") \
                     and not words[0].startswith("scripts/"):
                 rest = [w for w in words[at + 1:] if w != "..."]
                 return self.check_abtrain(folder, line, rest) if rest else None

@@ -52,7 +52,7 @@ class Site(unittest.TestCase):
             # A browser of its own: the site remembers the scheme that it first met.
             self.browser = self.enterContext(chromium.Browser(timeout=20))
             self.browser.prefer(scheme)
-            for width in (1280, 400):
+            for width in (1280, 800, 400):
                 self.browser.resize(width, 900)
                 for source in sources:
                     page = self.page_of(source)
