@@ -37,7 +37,9 @@ function(abtrain_unite target)
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD ${ABTRAIN_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   # Said of any type with a member from an unnamed namespace outside the main file.
-  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
 endfunction()
 
 set(pch ${CMAKE_SOURCE_DIR}/cmake/pch.h)

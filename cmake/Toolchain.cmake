@@ -75,9 +75,22 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(abtrain_flags INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overread;-Wno-stringop-overflow;-Wno-free-nonheap-object>")
 endif()
+# LibTorch's wheel is built with GCC; from version 18 on, clang gives some of its function templates
+# other symbols, such as TensorBase::const_data_ptr<float>().
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 18)
+  target_compile_options(abtrain_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fclang-abi-compat=17>")
+endif()
 # Without OpenMP, at::parallel_for runs only in the calling thread. It is off only
 # under ThreadSanitizer, which does not see the barriers of GCC's OpenMP library.
 if(NOT ABTRAIN_SANITIZE MATCHES "thread")
+  include(CheckIncludeFileCXX)
+  set(CMAKE_REQUIRED_FLAGS -fopenmp)
+  check_include_file_cxx(omp.h ABTRAIN_HAS_OPENMP)
+  unset(CMAKE_REQUIRED_FLAGS)
+  if(NOT ABTRAIN_HAS_OPENMP)
+    message(FATAL_ERROR "${CMAKE_CXX_COMPILER} finds no omp.h, which LibTorch's headers include: "
+      "install its OpenMP (for clang 19, Debian's package is libomp-19-dev)")
+  endif()
   target_compile_options(abtrain_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fopenmp>")
   target_link_options(abtrain_flags INTERFACE "$<$<LINK_LANGUAGE:CXX>:-fopenmp>")
 endif()

@@ -248,7 +248,7 @@ Command add_plan(CLI::App& parser) {
           "--compute", args->compute,
           "use these times instead of measuring: of a dense step, a step of "
           "the AB phase and a decomposition, such as 120ms,30ms,2s")
-      ->type_name("DENSE[,AB[,CUT]]")
+      ->type_name("DENSE[,AB[,DECOMPOSITION]]")
       ->group(kTime);
   command.footer(
       "Examples:\n"

@@ -76,11 +76,15 @@ std::string describe(const Value& value) {
                                                 : "nothing";
   }
   const char* quote = value.quoted ? "\"" : "'";
-  std::string shown = value.text.substr(0, kMaxLength);
+  std::size_t length = std::min(kMaxLength, value.text.size());
+  while (length > 0 && length < value.text.size() && !begins_character(value.text[length])) {
+    --length;
+  }
+  std::string shown = value.text.substr(0, length);
   for (char& c : shown) {
     c = c == '\n' || c == '\t' ? ' ' : c;  // a message must be one line
   }
-  return formatted("{}{}{}{}", quote, shown, value.text.size() > kMaxLength ? "..." : "", quote);
+  return formatted("{}{}{}{}", quote, shown, length < value.text.size() ? "..." : "", quote);
 }
 
 }  // namespace abtrain

@@ -94,7 +94,7 @@ SizeTarget planned_size(const config::RunOptions& options, const std::string& na
   ABT_CHECK(
       planned, Config,
       "method.rank.rule: the ranks of {} follow from the spectra of its "
-      "weights; expected fixed, fraction, ratio or budget, or the folder of a "
+      "weights; expected fixed, ratio or budget, or the folder of a "
       "finished run",
       name);
   return {planned->stored, (planned->estimated ? "the budget of " : "planned for ") + name};

@@ -278,7 +278,7 @@ std::vector<Figure> figures(const Column& column, const std::vector<Setting>& se
   if (column.best == Best::Front) {
     const std::vector<bool> there = on_front(front_points(column, settings), by_data(settings));
     for (std::size_t i = 0; i < all.size(); ++i) {
-      all[i].is_best = there[i];
+      all[i].is_best = there[i] && !(column.is_time && runs_beside_others(settings[i]));
     }
   } else if (column.best != Best::None) {
     for (const auto& members : by_data(settings)) {

@@ -71,6 +71,8 @@ TEST(Values, AreNamedInMessages) {
   value.quoted = true;
   value.text = std::string(61, 'x');
   EXPECT_EQ(describe(value), "\"" + std::string(60, 'x') + "...\"");
+  value.text = std::string(59, 'x') + "\u00e9tude";  // a character of two bytes is not split
+  EXPECT_EQ(describe(value), "\"" + std::string(59, 'x') + "...\"");
 }
 
 }  // namespace

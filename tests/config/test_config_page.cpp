@@ -23,7 +23,7 @@ Where `train.steps` is overridden, here or by a sweep, the files' warm-ups (in
 steps or epochs) that do not fit into the run are shortened to a tenth of it, and
 the log says so; a warm-up that is overridden too stays as it is.
 
-A length is a number of steps (`110`, `110 steps`) or of epochs (`2 epochs`,
+A duration is a number of steps (`110`, `110 steps`) or of epochs (`2 epochs`,
 `0.5 epochs`), or a share of the run (`5 %`).
 
 A key under "With ..." belongs to these choices only. With another choice, it is
@@ -37,8 +37,29 @@ std::string cell(const std::string& text) {
   return replaced(replaced(text, "|", "\\|"), "<", "&lt;");
 }
 
+// The introduction says how durations are written.
 std::string row(const std::string& name, const std::string& value, const Field& field) {
-  return formatted("| `{}` | {} | {} | {} |\n", name, value, cell(field.wanted), cell(field.help));
+  const std::string wanted = replaced(field.wanted, ", as in 110, 2 epochs or 5 %", "");
+  return formatted("| `{}` | {} | {} | {} |\n", name, value, cell(wanted), cell(field.help));
+}
+
+// A key's owners, or none if these are all the choices that there are.
+std::vector<std::string> owners_of(const Field& field, const std::vector<Field>& section) {
+  const auto decider = std::ranges::find(section, field.decided_by, &Field::key);
+  const bool all = decider != section.end() && field.owners.size() == decider->choices.size();
+  return all ? std::vector<std::string>{} : field.owners;
+}
+
+// The choices that a table is for: "a, b", or "any but c" where that is shorter.
+std::string choices_text(
+    const std::vector<std::string>& owners, const std::vector<std::string>& all) {
+  std::vector<std::string> others;
+  for (const std::string& choice : all) {
+    if (std::ranges::count(owners, choice) == 0) {
+      others.push_back(choice);
+    }
+  }
+  return others.size() < owners.size() ? "any but " + join(others, ", ") : join(owners, ", ");
 }
 
 constexpr const char* kHead = "\n| key | default | value | meaning |\n| --- | --- | --- | --- |\n";
@@ -49,8 +70,8 @@ void tables(
     const std::vector<std::string>& reducer_keys, std::string& out) {
   std::vector<std::vector<std::string>> owners = {{}};
   for (const Field& field : fields) {
-    if (std::ranges::count(owners, field.owners) == 0) {
-      owners.push_back(field.owners);
+    if (std::ranges::count(owners, owners_of(field, fields)) == 0) {
+      owners.push_back(owners_of(field, fields));
     }
   }
   for (const std::vector<std::string>& choices : owners) {
@@ -58,7 +79,7 @@ void tables(
     std::string below;
     for (const Field& field : fields) {
       const std::string name = prefix + field.key;
-      if (field.owners != choices) {
+      if (owners_of(field, fields) != choices) {
         continue;
       }
       if (!field.is_section()) {
@@ -71,8 +92,9 @@ void tables(
       }
     }
     if (!choices.empty() && !rows.empty()) {
-      const auto& decides = std::ranges::find(fields, choices, &Field::owners)->decided_by;
-      out += "\nWith `" + prefix + decides + "` " + join(choices, ", ") + ":\n";
+      const std::string& decider = std::ranges::find(fields, choices, &Field::owners)->decided_by;
+      const auto decides = std::ranges::find(fields, decider, &Field::key);
+      out += "\nWith `" + prefix + decider + "` " + choices_text(choices, decides->choices) + ":\n";
     }
     out += rows.empty() ? "" : kHead + rows;
     out += below;

@@ -210,6 +210,12 @@ TEST(Compare, ARunBesideOtherProgramsHasNoBestTime) {
     using Names = std::vector<std::string>;
     EXPECT_EQ(marked_by(columns[0], both.settings), share < 1 ? Names() : Names{"fast"});
     EXPECT_EQ(marked_by(columns[1], both.settings), Names{"fast"});
+    for (const Column& column : front_columns({})) {
+      const bool unreliable = column.is_time && share < 1;
+      if (column.best == Best::Front && column.figure(both.settings[0]).value) {
+        EXPECT_EQ(marked_by(column, both.settings), unreliable ? Names() : Names{"fast"});
+      }
+    }
     const std::string note = "in fast (27 %): these times are not reliable and get no mark.";
     for (const std::string& text : {as_table(both, columns, false), as_markdown(both, columns)}) {
       EXPECT_EQ(text.find(note) != std::string::npos, share < 1) << text;

@@ -45,10 +45,8 @@ void LocalTraining::archive(state::Archive& archive) {
   }
   ABT_CHECK(
       fragment < plan_.fragments && begun >= 0 && begun <= static_cast<std::int64_t>(kMaxSteps),
-      DamagedData,
-      "the checkpoint has fragment {} under way since step {}, but this run has only {} "
-      "fragments",
-      fragment, begun, plan_.fragments);
+      DamagedData, "the checkpoint has fragment {} of {} under way since step {}", fragment,
+      plan_.fragments, begun);
   if (archive.is_loading()) {
     flight_ = Flight{fragment, begun, /*settled=*/true};
     if (plan_.ends_round(fragment) && !context_.model.buffers().empty()) {

@@ -103,12 +103,10 @@ GraphSizes check_shape(
   const bool single = shape.regression && shape.classes == 1 && output.size() == 1;
   ABT_CHECK(
       single || fits(output, wanted), Config,
-      "model.file: {}: the model returns {}, but the data set needs {} (the last size is that of "
-      "the {})",
+      "model.file: {}: the model returns {}, but the data set needs {} (the last size is the "
+      "number of {})",
       path, shown(output), shown(wanted),
-      shape.regression                ? "targets"
-      : is_text && shape.token_labels ? "tokens"
-                                      : "classes");
+      shape.regression ? "targets" : "classes");
   return single && output.size() == 1 ? GraphSizes{std::nullopt} : wanted;
 }
 

@@ -23,7 +23,12 @@ ABT_INLINE void norms_of_chunks(
     float lanes[kNormLanes] = {};
     std::int64_t i = begin;
     for (; i + kNormLanes <= end; i += kNormLanes) {
-#pragma GCC ivdep  // u and g are the same or do not overlap
+      // u and g are the same or do not overlap.
+#ifdef __clang__
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
       for (int l = 0; l < kNormLanes; ++l) {
         const float x = add ? u[i + l] + g[i + l] : g[i + l];
         u[i + l] = x;
