@@ -16,7 +16,7 @@ struct Command {
   // Runs the command once the command line is parsed. Returns the program's
   // exit code; throws abtrain::Error.
   std::function<int()> run;
-  // Whether the command handles signals itself (base/signals.h), from its beginning.
+  // The command itself handles signals (base/signals.h), from its beginning.
   bool handles_signals = false;
 };
 
@@ -40,8 +40,8 @@ Command add_help(CLI::App& parser, const std::vector<std::string>& verbs);
 // Returns 0, whatever the words are.
 int complete(const CLI::App& parser, std::vector<std::string> words);
 
-// Prints text for people, with control characters escaped. `exact`: text for programs, escaped only
-// on a terminal.
+// Prints text with control characters escaped. `exact`: text for programs to read, escaped only on
+// a terminal.
 void print(const std::string& text, bool exact = false);
 
 // The output of `--version`, without a newline at the end.

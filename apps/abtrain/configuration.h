@@ -33,9 +33,9 @@ std::vector<std::string> config_places();
 // Throws Error(Usage) if no configuration is named.
 void check_given(const ConfigArgs& args);
 
-// Whether a word of the command line is an override, such as train.steps=20.
+// True if a word of the command line is an override, such as train.steps=20.
 bool is_override(const std::string& word);
-// Whether a word is the path of a YAML file, or a name in the search folders.
+// True if a word is the path of a YAML file, or a name in the search folders.
 bool names_configuration(const std::string& word);
 // All names in the search folders, such as compare/ab.
 std::vector<std::string> configuration_names();
@@ -43,14 +43,14 @@ std::vector<std::string> configuration_names();
 // Adds RUN, and --model, which chooses one of the run's models.
 void add_run_options(CLI::App& command, weights::RunModel& model);
 
-// The run of the model that the options choose.
+// The run whose model the command line names.
 struct ChosenRun {
-  config::RunOptions options;  // the options with which the model was trained
-  std::unique_ptr<TemporaryFolder> made = {};
+  config::RunOptions options;                  // the options with which the model was trained
+  std::unique_ptr<TemporaryFolder> made = {};  // holds files made for a checkpoint or model file
 };
-// Completes `model`. Its folder may name a checkpoint, such as runs/my@best, whose model is then
-// written to a temporary file that exists as long as the result, or a model file. `sets` override
-// the run's configuration. Throws Usage, MissingInput, DamagedData.
+// Completes `model`. Its folder may also name a model file, or a checkpoint such as runs/my@best. A
+// checkpoint's model is written to a temporary file that exists as long as the result. `sets`
+// override the run's configuration. Throws Usage, MissingInput, DamagedData.
 ChosenRun choose_model(weights::RunModel& model, const std::vector<std::string>& sets = {});
 
 // Adds --dtype fp32 | fp16 | bf16. `what` is the help text and says which tensors it applies to.
@@ -58,7 +58,7 @@ void add_dtype_option(CLI::App& command, std::string& dtype, const char* what);
 
 // Adds --force, for commands that write a file named by the user.
 void add_force(CLI::App& command, bool& force);
-// Whether the value of an option names a file: neither "" nor standard output.
+// True if the value of an option names a file: neither "" nor standard output.
 bool names_file(const std::string& path);
 // Call before long work. Throws Error(Usage) if the file must not be replaced (base/output.h), or
 // if --force is given without a file.

@@ -156,7 +156,7 @@ int run(int argc, char** argv, std::string& verb) {
     std::cerr << parser.help();
     return static_cast<int>(ErrorKind::Usage);
   }
-  if (words.front() == "complete") {  // CLI11 would read the words
+  if (words.front() == "complete") {  // CLI11 would parse the words after it
     release_signals();
     return app::complete(parser, {words.begin() + 1, words.end()});
   }
@@ -194,8 +194,8 @@ void abtrain::app::print(const std::string& text, bool exact) {
 
 namespace {
 
-// Returns true if process 0 reports this error, since all processes of a run have the same command
-// line. Waits first, because launchers end all processes when one has failed.
+// Returns true if process 0 will report this error, since all processes of a run have the same
+// command line. Before that, gives process 0 time: launchers end all processes when one has failed.
 bool leaves_it_to_process_0(const std::string& command, const Error& error) {
   constexpr std::chrono::seconds kTime{3};
   const bool is_run = command == "train" || command == "sweep";

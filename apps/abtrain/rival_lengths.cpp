@@ -77,7 +77,7 @@ ShortRun short_run(
 // If shorter runs are refused, the first run may have up to this many steps.
 constexpr std::int64_t kMaxTries = 1024;
 
-// Runs with fewer steps say nothing, and pilots take as little as an eighth of the steps.
+// Runs with fewer steps show nothing, and pilots take only a quarter of the steps (kPilotLength).
 constexpr std::int64_t kMinSteps = 16;
 
 // Returns the number of steps of a run that takes `wanted` seconds; 0 if the rival diverged.
@@ -87,7 +87,7 @@ constexpr std::int64_t kMinSteps = 16;
 std::int64_t steps_for(const auto& measure, std::int64_t first, double wanted) {
   constexpr double kShare = 0.15;  // of `wanted`, for the last short run
   constexpr double kLongEnough = 0.08;
-  constexpr double kLongStart = 0.3;  // then one run is enough
+  constexpr double kLongStart = 0.3;  // if the first run takes this share, it is enough
   constexpr double kMinGrowth = 2;
   constexpr double kMaxGrowth = 12;
   std::int64_t steps = first;
@@ -127,7 +127,7 @@ std::optional<sweep::LeftOut> set_length(
         return because(sweep::refusal(list, rival, first, false));
       }
     }
-    ShortRun last;    // determines the result
+    ShortRun last;    // the latest short run
     double each = 0;  // seconds of one of its steps on this machine
     const auto measure = [&](std::int64_t count) {
       last = short_run(list, rival, count, scratch);

@@ -1,4 +1,4 @@
-// Chooses the number of steps of each rival.
+// Chooses the number of steps of each rival (a method to compare).
 #pragma once
 
 #include <cstdint>

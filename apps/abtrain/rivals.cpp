@@ -1,5 +1,5 @@
-// abtrain rivals: which method is best for this model, this data, this link and this time? Writes a
-// sweep of all methods worth comparing, equally tuned and equally long, and trains it on request.
+// abtrain rivals: finds the best method for this model, this data, this link and this time. Writes
+// a sweep of all methods worth comparing, equally tuned and equally long, and trains it on request.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>

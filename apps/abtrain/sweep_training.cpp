@@ -51,7 +51,7 @@ int report(int code, const std::vector<sweep::PointRun>& runs, bool of_rivals, L
 }
 
 // Returns the exit code of a comparison after its full-length runs have ended: Diverged if a rival
-// has no result, because all of its runs diverged, or the short runs that measure its length did.
+// has no result, because all of its runs diverged, or the short runs that time its steps did.
 int exit_code_of(const sweep::Sweep& sweep, const std::vector<sweep::PointRun>& runs, Log& log) {
   const sweep::Halving& halving = *sweep.halving;
   std::vector<std::string> without;

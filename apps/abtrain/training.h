@@ -33,7 +33,7 @@ int train_here(
 int train_sweep(const std::string& file);
 
 // Reads and checks all points, so that every problem is reported before the first point is trained.
-// `here`: whether the points are trained on this machine.
+// `here`: the points are trained on this machine.
 std::vector<sweep::PointRun> checked_runs(const sweep::Sweep& sweep, bool here);
 
 // Logs the notes; a note that several points share is logged once.
@@ -42,11 +42,12 @@ void log_notes(const std::vector<sweep::PointRun>& runs, Log& log);
 // Trains the runs that have not finished, `jobs` at the same time, prints the report on all runs,
 // and returns the exit code.
 int train_runs(const std::vector<sweep::PointRun>& runs, std::size_t jobs, Log& log);
-// Does the same for all rounds of a sweep with halving, and reports on the last round.
+// Does the same as train_runs() for each round of a sweep with halving, but reports on the last
+// round only.
 int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log);
 
-// Prints the same report if no point is left to train. `of_rivals`: the sweep is the last round of
-// a sweep with halving. An error of the report is only a warning.
+// Prints the report of train_runs() if no point is left to train. `of_rivals`: the sweep is the
+// last round of a sweep with halving. An error of the report is only a warning.
 void report_if_complete(const sweep::Sweep& sweep, bool of_rivals, Log& log);
 
 }  // namespace abtrain::app

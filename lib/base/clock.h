@@ -31,8 +31,8 @@ class Stopwatch {
   Clock::time_point begin_;
 };
 
-// The present time in UTC, such as "2026-11-24T18:39:20Z". format: as for
-// strftime, at most 31 characters of text. Safe in any thread.
+// The present time in UTC, such as "2026-11-24T18:39:20Z". `format`: as for strftime, and must
+// yield at most 31 characters. Thread-safe.
 inline std::string utc_now(const char* format = "%FT%TZ") {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};

@@ -1,6 +1,6 @@
-// A configuration problem that involves several keys, or one key and the choice that it belongs to.
-// The keys are kept apart from the message, so that a reader of files can point at the line of
-// each:
+// A configuration error that usually involves several keys, such as a number and the choice that
+// forbids it. The keys are stored apart from the message, so that the code that reads configuration
+// files can point at a key's line:
 //   throw ConflictError({{"method.group_size", "workers"}, "expected ..."});
 #pragma once
 
@@ -20,7 +20,7 @@ struct Conflict {
 
 using Conflicts = std::vector<Conflict>;
 
-// If `is_there`, adds a conflict with the message that formatted() makes.
+// If `is_there`, adds a conflict with the message formatted(text, parts...).
 template <class... T>
 void conflict_if(
     bool is_there, Conflicts& out, std::vector<std::string> keys, fmt::format_string<T...> text,

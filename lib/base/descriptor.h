@@ -31,7 +31,7 @@ class Descriptor {
   int get() const {
     return file_;
   }
-  // The caller must close it.
+  // Gives up ownership.
   int release() noexcept {
     return std::exchange(file_, -1);
   }

@@ -18,9 +18,9 @@ struct RunLength {
   std::int64_t planned_at = 0;
   double share_then = 0;
 
-  // The position of step t on an axis of length `steps`: t itself until an estimate changes. Then
-  // the remaining steps are spread evenly over the rest of the axis, so that schedules continue
-  // without a jump and end with the run.
+  // The position, from 0 to `steps`, of step t in schedules: t itself until an estimate changes.
+  // Then the remaining steps are spread evenly over the remaining positions, so that schedules
+  // continue without a jump and end with the run.
   double at(std::int64_t t) const {
     if (share_then == 0) {
       return static_cast<double>(t);
@@ -33,10 +33,9 @@ struct RunLength {
   double share_at(std::int64_t t) const {
     return at(t) / static_cast<double>(steps);
   }
-  // Takes over an estimate, made after t steps, of the run's total number of steps.
+  // Adopts a new estimate, made after t steps, of the run's total number of steps.
   void plan(std::int64_t t, std::int64_t estimate) {
-    // Early estimates are rough, so a new one simply replaces them: only few steps have used a
-    // wrong length.
+    // Early estimates are simply replaced: they are rough, and only few steps have used them.
     constexpr double kEarly = 0.05;
     const double share = share_at(t);
     const bool is_early = share < kEarly && 20 * t < estimate;

@@ -17,7 +17,7 @@ std::optional<std::int64_t> env_integer(const char* name);
 std::optional<std::int64_t> first_env_integer(const char* name);
 
 // Replaces a leading "~" with $HOME, and $NAME and ${NAME} with that variable, as a shell does. If
-// one of them is not set, returns false and says so in `why`.
+// a variable is not set, returns false and says so in `why`.
 bool expand_path(const std::string& path, std::string& out, std::string& why);
 // The folder for files that can be recreated: abtrain in $XDG_CACHE_HOME or ~/.cache; "" if neither
 // is known.

@@ -59,7 +59,7 @@ class StepError : public Error {
 }  // namespace abtrain
 
 // ABT_CHECK(ok, kind, "text {}", parts...): unless `ok`, throws Error(ErrorKind::kind) with the
-// text that formatted() makes. Only then are the parts evaluated.
+// message formatted("text {}", parts...). The parts are evaluated only if it throws.
 #define ABT_CHECK(condition, kind, ...)                                                      \
   do {                                                                                       \
     if (!(condition)) {                                                                      \

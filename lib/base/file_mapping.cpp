@@ -50,7 +50,7 @@ bool replace_lost_pages(std::uintptr_t at) {
     if (begin == 0 || at < begin || at >= end) {
       continue;
     }
-    // Set first, so that a reader of zeros finds the mark.
+    // Set before the zeros appear, so that a reader of zeros finds it set.
     if (!entry->lost.exchange(true)) {
       ++lost_mappings;
     }
@@ -74,7 +74,7 @@ void on_bus_error(int number, siginfo_t* info, void* context) {
   if ((bus_action_before.sa_flags & SA_SIGINFO) != 0) {
     bus_action_before.sa_sigaction(number, info, context);
   } else if (bus_action_before.sa_handler == SIG_DFL || is_fault) {
-    // With the default action, the repeated access or signal then ends the process.
+    // Restores the default action, so that the repeated access or signal ends the process.
     ::signal(number, SIG_DFL);
     if (!is_fault) {
       ::raise(number);

@@ -36,7 +36,7 @@ class FileMapping {
 };
 
 // Throws Error(Io) naming the file if bytes of an existing mapping were lost when they were read.
-// Call it after reading mapped bytes and before anything depends on them; it costs no time.
+// Call it after reading mapped bytes and before anything depends on them; it costs almost no time.
 void check_mapped_files();
 
 // The same, but also throws if a mapped file has become shorter: the rest of its last page then

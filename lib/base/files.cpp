@@ -58,8 +58,7 @@ Descriptor open_input(const std::string& path, struct stat& status, Fifo fifo) {
       ::access(path.c_str(), F_OK) == 0 || errno != ENOENT, MissingInput, "there is no file '{}'",
       path);
   check(uninterrupted([&] { return ::stat(path.c_str(), &status); }) == 0, "read", path);
-  // Another file may have this name by now: O_NONBLOCK keeps a FIFO without a writer from blocking
-  // the program.
+  // A FIFO may have taken the file's place since stat(): O_NONBLOCK keeps open() from blocking.
   const bool waits = fifo == Fifo::Wait && S_ISFIFO(status.st_mode);
   Descriptor file = open_file(path, waits ? O_RDONLY : O_RDONLY | O_NONBLOCK, "read", path);
   check(::fstat(file.get(), &status) == 0, "read", path);

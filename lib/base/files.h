@@ -1,6 +1,5 @@
-// Files, written so that a reader never sees half of one. Failures throw
-// Error(Io), which names the path and the reason; a missing input throws
-// Error(MissingInput).
+// Files, replaced as a whole, so that no reader sees half of one. Failures throw Error(Io), which
+// names the path and the reason; a missing input throws Error(MissingInput).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ namespace abtrain {
 inline constexpr std::uint64_t kMaxText = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kMaxLines = std::uint64_t{8} << 30;
 
-// Whether read_file() refuses a FIFO, or reads it like a file and so waits for its writer.
+// Wait: read_file() reads a FIFO like a file, and so waits for its writer.
 enum class Fifo { Refuse, Wait };
 
 // Returns the content of a regular file (with Fifo::Wait, also of a FIFO). Throws
@@ -27,16 +26,15 @@ enum class Fifo { Refuse, Wait };
 std::string read_file(
     const std::string& path, std::uint64_t most = kMaxText, Fifo fifo = Fifo::Refuse);
 
-// Whether there is a file or folder that this process may see.
+// Whether the file or folder exists; false if that cannot be determined.
 bool is_there(const std::string& path);
 // The same, but throws Error(Io) if the file system cannot tell, for example after a network disk
 // has lost a folder.
 bool is_known_there(const std::string& path);
 
-// Writes a temporary file beside `path`, syncs it, renames it over `path` and
-// syncs the folder. If anything fails, the old file stays as it was. Links are
-// followed, and the permissions and owner of a replaced file are kept. Streams
-// (base/output.h) are written to directly.
+// Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder. If
+// anything fails, the old file stays as it was. Links are followed, and the permissions and owner
+// of a replaced file are kept. Devices, pipes and sockets are written to directly.
 void atomic_write(const std::string& path, std::string_view content);
 // The same for content that comes in pieces: `body` passes each piece to its argument.
 using WritePiece = std::function<void(std::string_view)>;
@@ -129,10 +127,10 @@ class Appender {
   std::int64_t size() const {
     return size_;
   }
-  // Checks whether another process has removed, replaced or cut the file. If so, continues with the
-  // file of this name and returns a message for people, else "". A removed file is written again;
-  // the old content of a replaced file is lost. On failure, throws Error(Io), and the next call
-  // tries again.
+  // Checks whether another process has removed, replaced or shortened the file. If so, continues
+  // with the file that now has this path, and returns a warning for the user, else "". A removed
+  // file is written again; the old content of a replaced file is lost. On failure, throws
+  // Error(Io), and the next call tries again.
   std::string find_again();
   // Keeps the whole lines in the first `bytes` bytes (-1: in the whole file), and cuts off the
   // rest, such as the incomplete last line of a writer that was killed.

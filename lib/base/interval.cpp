@@ -9,7 +9,7 @@ namespace abtrain {
 
 namespace {
 
-// A bound as people write it: 1e38.
+// Prints 1e38, where print_number() prints 1.0e+38.
 std::string bound(double x) {
   return replaced(replaced(print_number(x), ".0e+", "e"), "e+", "e");
 }

@@ -12,10 +12,10 @@ struct Interval {
   bool low_open = false;
   bool high_open = false;
   bool contains(double x) const;
-  std::string text() const;  // " from 0 to 1"; "" without limits
+  std::string text() const;  // " from 0 to 1"; "" unless both limits are finite
 };
-// kMaxSteps limits, in steps, a run and the time between two events of a run; kLargest limits rates
-// and other factors (about the limit of fp32).
+// kMaxSteps: the longest run, and the longest interval between two events of a run, in steps.
+// kLargest: the largest learning rate or other factor, about the limit of fp32.
 constexpr double kMaxSteps = 1e8;
 constexpr double kLargest = 1e38;
 

@@ -13,12 +13,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The reference implementation's limit for a safetensors header, which is the
-// largest text we read.
+// The reference implementation's limit for a safetensors header, the largest text that is parsed.
 constexpr std::size_t kMaxBytes = 100'000'000;
 constexpr std::size_t kMaxValues = 10'000'000;
-// abtrain writes 6 levels. The limit protects the stack, as printing and copying values are
-// recursive.
+// abtrain's files have up to 6 levels. The limit protects the stack, because values are printed and
+// copied recursively.
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxShown = 80;
 

@@ -1,6 +1,6 @@
-// The only reader of JSON files. For any bytes, it returns a value or throws Error(DamagedData).
-// The size, the depth and the number of values are bounded; a duplicate key or a number that no
-// double can hold counts as damage.
+// The program's only JSON parser. It reports every fault, whatever the bytes: parse_json() by a
+// JsonProblem, JsonObject by Error(DamagedData). The size, the depth and the number of values are
+// bounded; a duplicate key or a number beyond the range of a double is a fault.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -61,11 +61,10 @@ T value_in(const nlohmann::ordered_json& object, const char* key) {
   return value;
 }
 
-// A value for use in a message: shortened, in ASCII, without control
-// characters.
+// The value as text for a message: shortened, in ASCII, without control characters.
 std::string shown(const nlohmann::ordered_json& value);
 
-// a / b, or null if b is 0: there is nothing to compare with.
+// a / b, or null if b is 0.
 inline nlohmann::ordered_json ratio_or_null(double a, double b) {
   return b > 0 ? nlohmann::ordered_json(a / b) : nlohmann::ordered_json();
 }

@@ -17,7 +17,7 @@ class Log {
   // ignored: a closed standard error must not end a training run.
   explicit Log(LogLevel level = LogLevel::Info, int descriptor = 2);
 
-  // The texts are filled as by formatted().
+  // `text` and `parts`: as for formatted().
   template <class... T>
   void warning(fmt::format_string<T...> text, const T&... parts) {
     write(LogLevel::Warning, formatted(text, parts...));

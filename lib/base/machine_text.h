@@ -1,5 +1,5 @@
-// CSV and JSON that commands write for programs; people open them too. Names in them come from
-// files that others wrote, so neither a terminal nor a spreadsheet may take them for commands.
+// The CSV and JSON output of commands. It contains names from files that others wrote, so it is
+// escaped: neither a terminal nor a spreadsheet may take a name for a command.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -5,7 +5,7 @@
 // A table is bound to one object and must not outlive it:
 //   Fields fields_of(TrainOptions& o) {
 //     Fields f;
-//     f.number("epochs", o.epochs, above(0), "length of the run");
+//     f.number("epochs", o.epochs, above_to(0, 100), "length of the run");
 //     return f;
 //   }
 #pragma once
@@ -37,14 +37,14 @@ std::string name_in(const Names<E>& names, const E& value) {
   return found == names.end() ? "" : found->first;
 }
 
-// Under which condition a resumed run may change the value of a key. WithWorkers: if the number of
-// workers changes too. WhenLonger: if the run is extended and the number of workers stays. ToAuto:
-// if the new value is `auto`.
+// When a resumed run may change the value of a key. WithWorkers: if the number of workers changes
+// too. WhenLonger: if the run is extended and the number of workers stays. ToAuto: if the new value
+// is `auto`.
 enum class MayChange { Never, Always, WithWorkers, WhenLonger, ToAuto };
 
 struct Field {
   std::string key;
-  std::string wanted;  // "an integer of at least 1"
+  std::string wanted;  // "an integer from 1 to 100"
   std::string help;
   // Sets the member, or complains and leaves it unchanged.
   std::function<void(const Value&, const Complain&)> read;
@@ -100,11 +100,12 @@ class Fields {
   Field& auto_or_flag(Key key, std::optional<bool>& member, Help help);
   Field& duration(Key key, Duration& member, Interval range, Help help);
   Field& auto_or_duration(Key key, std::optional<Duration>& member, Interval range, Help help);
-  // Lists with at least one item, or at least `least` items.
+  // A list of at least one item; for numbers(), of at least `least` items.
   Field& integers(Key key, std::vector<std::int64_t>& member, Interval each, Help help);
   Field& numbers(
       Key key, std::vector<double>& member, Interval each, Help help, std::size_t least = 1);
-  // A list of numbers, or one of the words, which empties `numbers`. A list sets `word` to false.
+  // A list of numbers, which sets `word` to false; or one of `words`, which sets `word` to its
+  // value and empties `numbers`.
   Field& numbers_or(
       Key key, Names<bool> words, bool& word, std::vector<double>& numbers, Interval each,
       Help help);

@@ -89,7 +89,8 @@ class Applier {
     }
     const std::string meant = instead ? instead->key : similar(entry.key, fields, prefix);
     if (!meant.empty()) {
-      // Checks that involve several keys must not rely on the default of `meant`.
+      // Marks the key as bad: its intended value is unknown, so checks that involve several keys
+      // must not use its default.
       reading_.settings[meant] = {entry.place, order(), true};
     }
     problem(

@@ -19,7 +19,7 @@ struct ReadResult {
     int order = 0;  // later settings have larger numbers
     bool bad = false;
   };
-  // A key that was ignored because it belongs to a choice that was not made.
+  // A key that was ignored because it belongs to another choice, such as another optimizer.
   struct Unowned {
     std::string key;
     Setting setting;
@@ -44,7 +44,7 @@ std::vector<Field> in_use(const std::vector<Field>& fields);
 struct Instead {
   std::string key;
   std::string remark;
-  std::string harmless = {};  // a value with which the word is accepted, as it changes nothing
+  std::string harmless = {};  // a value with which the word is ignored, as it changes nothing
 };
 using FindInstead = std::function<std::optional<Instead>(const std::string& name)>;
 // Returns advice for an error message, such as "use 'optimizer.lr'" or "abtrain has none; ...".

@@ -12,7 +12,7 @@ struct OutputPlace {
   // The path with its links followed, so that a rename replaces the target and
   // not the link.
   std::string path;
-  // Whether it is a device, pipe or socket, which takes bytes as they come.
+  // Whether it is a device, pipe or socket, which must be written to directly.
   bool is_stream = false;
   // The descriptor, if this process already has the output open ("-",
   // /dev/stdout, /dev/fd/3); -1 if the path must be opened.

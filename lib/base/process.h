@@ -5,7 +5,7 @@
 
 namespace abtrain {
 
-// Whether a signal has stopped the process; false too if it is hidden or gone.
+// Whether a signal such as SIGSTOP has stopped the process; false if /proc does not show it.
 bool is_stopped(pid_t process);
 
 }  // namespace abtrain

@@ -1,4 +1,4 @@
-// The counter-based random numbers that the host and kernels share.
+// The counter-based random number generator that host code and GPU kernels share.
 #pragma once
 
 #include "kernels/random.h"

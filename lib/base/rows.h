@@ -1,4 +1,4 @@
-// Columns of tables for people: text aligned left.
+// Left-aligned columns for printed tables.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Scalars in a configuration: conversion from text to numbers and back, without
-// surprises (no octal, no hexadecimal, no infinite values).
+// Converts the scalars of a configuration from text to numbers and back. Octal, hexadecimal and
+// infinite numbers are rejected.
 #pragma once
 
 #include <charconv>

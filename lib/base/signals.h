@@ -4,8 +4,8 @@
 
 namespace abtrain {
 
-// While this object exists, such a signal is only recorded. A SIGINT that
-// follows any of them ends the process at once with exit code 128 + SIGINT.
+// While this object exists, these signals are only recorded. But a SIGINT that is not the first of
+// them ends the process at once, with exit code 128 + SIGINT.
 class StopSignals {
  public:
   StopSignals();
@@ -13,17 +13,17 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
   ~StopSignals();
 
-  // The number of the first signal received, or 0 if there was none or no such
-  // object exists any longer.
+  // The number of the first signal received, or 0 if there was none or the StopSignals object has
+  // been destroyed.
   static int requested();
 };
 
-// Call it at program start, before the libraries are ready: records these signals for a later
-// StopSignals. Also ignores SIGPIPE and SIGXFSZ, so that a write fails, as on a full disk, if
-// nobody reads it or the file would exceed the size limit.
+// Call it at program start, even before libraries are initialized: records these signals for a
+// later StopSignals. Also ignores SIGPIPE and SIGXFSZ: a write to a closed pipe or beyond the file
+// size limit then fails with an error, as on a full disk.
 void catch_signals();
-// Call it if no StopSignals will follow: all these signals but SIGXFSZ have their usual effect
-// again, including a recorded one.
+// Call it if no StopSignals will follow: restores the effect of these signals, except SIGXFSZ, and
+// raises a recorded one again.
 void release_signals();
 
 // "SIGTERM"

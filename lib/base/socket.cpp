@@ -75,7 +75,7 @@ Socket tcp_socket(int family) {
 
 bool bind_to(Socket& socket, const addrinfo& own) {
   socket = tcp_socket(own.ai_family);
-  // Lets a run that is restarted use its port again at once.
+  // Lets a restarted run use its previous port again at once.
   set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   set_option(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);  // "::" also accepts IPv4
   return ::bind(socket.get(), own.ai_addr, own.ai_addrlen) == 0;

@@ -59,10 +59,11 @@ class Socket : public Descriptor {
   void keep_alive() const;
 };
 
-// The addresses of this host, except link-local IPv6: IPv4, then IPv6, then loopback.
+// The addresses of this host, except link-local IPv6 ones: first IPv4, then IPv6, then loopback.
 std::vector<std::string> own_addresses();
-// The address of this host to which `host` resolves on every host. Empty if there is none: `host`
-// names another host, has several addresses, or is this host's own name for its loopback.
+// The address of this host for the name `host`, if other hosts resolve it to the same. Empty if
+// `host` names another host, has several addresses, or is this host's own name for its loopback (as
+// in Debian's /etc/hosts). "localhost" gives 127.0.0.1.
 std::string own_address_of(const std::string& host);
 // Why the system knows no address of this name; "" if it knows one.
 std::string why_unknown(const std::string& host);

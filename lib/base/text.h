@@ -48,7 +48,8 @@ std::size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view text);
 
 // Makes text from files safe to show on a terminal. Control characters, bytes that are not UTF-8
-// and marks that change the direction of text become \n, \t or \xNN. Characters in `keep` stay.
+// and marks that change the direction of text are escaped as \n, \t or \xNN. Characters in `keep`
+// stay.
 std::string printable(std::string_view text, std::string_view keep = "");
 
 // Matches a whole name as a shell does: '*' stands for any run of characters,

@@ -21,7 +21,7 @@ struct Location {
 struct Entry;
 
 struct Value {
-  // Invalid: the value could not be read, which has already been reported.
+  // Invalid: the value could not be read, and that problem has already been reported.
   enum class Kind { Nothing, Scalar, List, Section, Invalid };
   Kind kind = Kind::Nothing;
   std::string text;            // of a scalar
@@ -49,7 +49,7 @@ std::string to_text(const std::vector<Problem>& problems);
 // Throws a LocatedError with the text of the problems, if there are any.
 void throw_any(const std::vector<Problem>& problems, ErrorKind kind);
 
-// Returns a value's name for a message: 'abc', nothing, a list, a section.
+// Describes a value for a message: 'abc' (its text), nothing, a list, a section.
 std::string describe(const Value& value);
 
 }  // namespace abtrain

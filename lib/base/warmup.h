@@ -1,5 +1,4 @@
-// Checks that a warm-up ends before its run does, as far as the configuration alone tells, without
-// the data.
+// Checks that a warm-up ends before the run does, as far as that can be told without the data.
 #pragma once
 
 #include <string>
@@ -15,8 +14,9 @@ struct StatedLength {
   std::string key;  // "train.steps" or "train.epochs"
 };
 
-// Adds a conflict if the warm-up leaves no `what` in the run. `may_fill`: the warm-up may last as
-// long as the run, but not longer. If only the data make their units comparable, adds no conflict.
+// Adds a conflict if nothing of the run is left after the warm-up. `what`: the missing part, for
+// the message. `may_fill`: the warm-up may last as long as the run. Adds none if only the data make
+// their units (steps and epochs) comparable.
 void check_warmup(
     const std::string& key, const Duration& warmup, const StatedLength& length, const char* what,
     Conflicts& out, bool may_fill = false);

@@ -1,4 +1,4 @@
-// Checks that involve several keys: conflicts between them.
+// Checks a configuration for conflicts between its keys.
 #pragma once
 
 #include "base/conflict.h"

@@ -89,7 +89,7 @@ class Reader {
         note(std::move(each));
       }
     }
-    // If a whole file is missing, defaults stand in its place and would cause false conflicts.
+    // If a file could not be read, defaults replace its values and would cause false conflicts.
     if (!unreadable_) {
       for (const Conflict& conflict : check(options_)) {
         blame(conflict, path);
@@ -99,8 +99,8 @@ class Reader {
   }
 
  private:
-  // Applies all keys that have an effect with the choices made. A choice may follow its keys, so a
-  // first pass finds the choices.
+  // Applies all keys that have an effect with the choices made. A key may precede the choice that
+  // it belongs to, so a first pass finds the choices.
   void apply_all() {
     RunOptions draft;
     const Fields choices = fields_of(draft);
@@ -167,7 +167,7 @@ class Reader {
       return;
     }
     if (is_override(set->second)) {
-      set->second.bad = true;  // or conflicts with this value would be reported too
+      set->second.bad = true;  // else conflicts with this value would be reported too
       problem(
           set->second.place, "workers",
           formatted(
@@ -269,7 +269,7 @@ class Reader {
     const ReadResult::Setting* last = nullptr;
     for (const std::string& key : conflict.keys) {
       if (is_bad(key)) {
-        return;  // already reported, and the default stands in its place
+        return;  // the key's problem is reported already, and its value is only the default
       }
       const auto set = reading_.settings.find(key);
       if (set != reading_.settings.end() && (last == nullptr || set->second.order > last->order)) {

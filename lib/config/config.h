@@ -1,12 +1,13 @@
-// Reads the configuration of a run: default < extended files < file < --set.
+// Reads the configuration of a run. Later sources override earlier ones: defaults, files named by
+// `extends`, the file, --set.
 //
 // All problems are reported at once, in one Error(Config), each as
 // `file:line:column: error: key: what was expected, what was found` with the
 // source line and a caret. A missing file is Error(MissingInput).
 //
-// Some values adapt to how the run is started: without the key `workers`, a method that trains two
-// factors gets two workers; under a launcher, its processes are the workers, whatever a file says;
-// with an override `train.steps=N`, the file's warm-ups are shortened to fit into N steps.
+// Some values adapt to how the run is started. Without the key `workers`, a method that trains two
+// factors gets two workers. Under a launcher, its processes are the workers, whatever a file says.
+// With an override `train.steps=N`, the file's warm-ups are shortened to fit into N steps.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +22,21 @@ namespace abtrain::config {
 
 // The caller's settings for reading a configuration.
 struct ConfigContext {
-  // Folders searched, in order, for a file that is not found under the given
-  // name (and, for `extends`, not next to the extending file).
+  // Folders searched, in order, for a file that is not found under the given name (for `extends`,
+  // nor next to the extending file).
   std::vector<std::string> folders = {};
   // Number of processes that a launcher (mpirun, srun, torchrun) has started,
   // which are then the workers; 0: no launcher.
   std::int64_t launched = 0;
   // Whether warm-ups from overrides are also shortened if they do not fit (config/short_run.h).
   bool shortens_all = false;
-  // Whether the same overrides serve several configurations: those without effect in this one are
-  // then left out, as in a file, and are not reported as problems.
+  // Whether the same overrides serve several configurations. Those without effect in this one are
+  // then ignored, as in a file.
   bool shares_overrides = false;
   // Parsed overrides that apply after all others: command-line options such as --name, or the point
   // of a sweep.
   std::vector<Override> last = {};
-  // Receives a sentence for each value that was changed to fit the launcher or the length of the
+  // Receives remarks, such as that a value was changed to fit the launcher or the length of the
   // run; may be null.
   std::vector<std::string>* notes = nullptr;
   // Fifo::Wait if a user named the files, because they may then be FIFOs.
@@ -63,9 +64,9 @@ std::vector<std::string> config_folders(const std::string& program);
 // Returns every key that has an effect, as YAML that parses back to equal values.
 std::string to_yaml(const RunOptions& options);
 
-// Returns `model` and `data` of a trained network as YAML, for the network's file. Keys about the
-// start of training and the reading of data get their defaults; model.file loses its folder, and
-// `data.root`, if set, becomes the current folder.
+// Returns the sections `model` and `data` of a trained network as YAML, to be stored in the
+// network's file. Keys about the start of training and the reading of data get their defaults;
+// model.file loses its folder, and `data.root`, if set, becomes the current folder.
 std::string network_yaml(const RunOptions& options);
 
 }  // namespace abtrain::config

@@ -132,8 +132,8 @@ constexpr OtherWord kWords[] = {
     {"lora_rank lora_r", "method.rank.rank",
      "with method.rank.rule=fixed, and method.remainder=freeze for adapters"}};
 
-// Removed keys. The configurations of old runs still contain them, with their last default, which
-// is harmless.
+// Removed keys. The configurations of old runs still contain them, so a key with its last default
+// (`harmless`) is ignored.
 struct RemovedKey {
   std::string_view words;
   std::string_view key;

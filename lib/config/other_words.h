@@ -1,5 +1,5 @@
-// Names from PyTorch, torchvision, timm, Lightning and Hugging Face, and removed keys of abtrain:
-// the key to use instead, or why there is none.
+// Maps option names of PyTorch, torchvision, timm, Lightning and Hugging Face, and removed keys of
+// abtrain, to the key to use instead, or to the reason why there is none.
 #pragma once
 
 #include <optional>

@@ -15,13 +15,13 @@ struct Override {
   Value value;
 };
 
-// Parses "a.b=VALUE", where VALUE is YAML on one line. `option` is its name in
-// messages: "--set". Problems are appended; if the key itself is malformed, it
-// is empty in the result.
+// Parses "a.b=VALUE", where VALUE is YAML on one line. `option`: the option's name in messages,
+// such as "--set". Problems are appended; if the key itself is malformed, it is empty in the
+// result.
 Override parse_override(
     const std::string& text, const std::string& option, std::vector<Problem>& problems);
 
-// Takes the text literally, not as YAML; used for --name.
+// Makes an override whose value is the literal text, not YAML; used for --name.
 Override literal_override(std::string key, std::string text, const Location& place);
 
 // The value nested as it would be in a file: {a: {b: VALUE}}.

@@ -15,8 +15,7 @@ namespace abtrain::config {
 
 namespace {
 
-// The ranks by a rule that needs no spectra; for a budget, every layer at the
-// same ratio.
+// The ranks by a rule that needs no spectra; for a budget, estimates with all layers at one ratio.
 std::vector<std::int64_t> planned_ranks(
     const linalg::RankRule& rule, const std::vector<nn::NamedWeight>& weights,
     std::int64_t parameters) {
@@ -66,7 +65,7 @@ void set_ranks(
   sizes.b = both ? sizes.a : methods::factor_slots(model, ranks, {nn::Factor::B});
 }
 
-// `pairs`: the number of factor pairs per layer in the file of a run.
+// The parameters in a run's model file. `pairs`: factor pairs per factored layer.
 std::int64_t stored_parameters(const methods::ModelSizes& sizes, std::int64_t pairs) {
   std::int64_t stored = sizes.parameters;
   for (const methods::LayerShape& l : sizes.layers) {
@@ -85,7 +84,7 @@ std::int64_t rank_multiple(const RunOptions& options, bool on_gpu) {
 linalg::RankRule planned_rule(const RunOptions& options) {
   linalg::RankRule rule = options.method.rank;
   using device::DeviceChoice;
-  // A run on another machine may ask for a GPU.
+  // A run for another machine may ask for a GPU.
   const bool on_gpu = options.device == DeviceChoice::Cuda ||
                       (options.device == DeviceChoice::Auto && !device::cuda_devices().empty());
   rule.multiple = rank_multiple(options, on_gpu);
@@ -111,7 +110,7 @@ std::optional<PlannedSizes> model_sizes(
     sizes.kept_moments += optimizer->moment_kind(k) != optim::MomentKind::Other ? 1 : 0;
   }
   const bool factors = methods::kind_of(options.method).factors_weights;
-  // Also determines which weights are adapted, and so not frozen.
+  // Also marks adapted weights as not frozen, which frozen_parameters() needs.
   const auto weights = factors ? methods::factorable_weights(*model, options.method)
                                : std::vector<nn::NamedWeight>();
   sizes.parameters = model->dense_parameters() - model->frozen_parameters();

@@ -132,8 +132,8 @@ std::vector<std::int64_t> batches_of(const RunOptions& o) {
     batches[i] = std::max<std::int64_t>(1, static_cast<std::int64_t>(exact[i]));
     left -= batches[i];
   }
-  // The workers that lost most by rounding get one more example each; among equals, the lower
-  // ranks.
+  // The workers that lost most by rounding down get one more example each; among equals, the lower
+  // worker ranks.
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) {

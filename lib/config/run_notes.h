@@ -1,5 +1,5 @@
-// Notes on settings that are allowed but hardly intended: settings that never take effect in a run
-// of this length.
+// Notes on settings that are allowed but probably a mistake, because they never take effect in a
+// run of this length.
 #pragma once
 
 #include <string>

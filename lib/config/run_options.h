@@ -49,10 +49,10 @@ struct CheckpointOptions {
 struct EvaluateOptions {
   Duration every = Duration::epochs(1);  // 0: only at the end
   std::int64_t batch_size = 500;
-  bool train = false;   // also the objective over the training images
-  bool groups = false;  // ab: also each group's own model
-  // Batches per worker for recomputing the running statistics of the merged model; 0: the workers'
-  // statistics are averaged.
+  bool train = false;   // also the objective over all training examples
+  bool groups = false;  // method ab: also each worker group's own model
+  // Batches per worker for recomputing the batch-norm statistics of the merged model; 0: the
+  // workers' statistics are averaged.
   std::int64_t norm_batches = 0;
 };
 
@@ -60,9 +60,9 @@ enum class OnLostWorker { Stop, Continue };
 
 // How a step's examples are divided among the workers.
 struct BalanceOptions {
-  bool measures = false;  // auto
-  // One speed per worker, in any unit; empty: all alike. With auto, the speeds are set once they
-  // are measured, and are not part of the configuration.
+  bool measures = false;  // `auto`: the run measures the speeds when it starts
+  // One speed per worker, in any unit; empty: all alike. Measured speeds are stored here too, but
+  // are not part of the configuration.
   std::vector<double> speeds;
   bool is_on() const {
     return measures || !speeds.empty();
@@ -92,17 +92,17 @@ struct RunOptions {
   EvaluateOptions evaluate;
 };
 
-// Whether the order needs the gradients of single examples.
+// Whether the example order needs the gradients of single examples.
 bool balances_examples(const RunOptions& options);
 
-// Whether the method trains factors beside frozen weights.
+// Whether the method trains factors beside frozen weights, as LoRA does.
 bool trains_adapters(const RunOptions& options);
-// Whether checkpoints and models of a run hold only the trained parameters: all others are frozen
-// (model.frozen, method.remainder) and are in the base, the model that the run began with.
+// Whether parts of the model are frozen (model.frozen, method.remainder). Checkpoints and model
+// files then lack these parts, which come from the base, the model that the run began with.
 bool keeps_base(const RunOptions& options);
 
-// Each worker's batch size, in rank order: data.batch_size for all, or divided as `balance` says,
-// with the same sum and at least 1 each.
+// Each worker's batch size, in rank order: data.batch_size for all or, with known speeds, in
+// proportion to these, with the same sum and at least 1 each.
 std::vector<std::int64_t> batches_of(const RunOptions& options);
 // "86, 85 and 85"; "64 each" if all are equal.
 std::string batches_text(const std::vector<std::int64_t>& batches);

@@ -10,16 +10,16 @@
 
 namespace abtrain::config {
 
-// Shortens the warm-ups in steps or epochs that do not fit into train.steps to a tenth of the run,
-// and the annealing of the ranks so that it ends by the run's last decomposition. The steps per
-// epoch come from the data set, which is read only if a length is in epochs; if the data set is
-// missing, warm-ups in epochs stay. `is_given`: whether the key must stay as it is. Returns one
+// Shortens warm-ups in steps or epochs to a tenth of the run if they do not fit into train.steps.
+// Shortens the annealing of the ranks so that it ends by the run's last decomposition. The steps
+// per epoch come from the data set, which is read only if a length is in epochs; if the data set is
+// missing, warm-ups in epochs stay. `is_given`: whether a key must stay as it is. Returns one
 // sentence per changed key, which begins with the key.
 std::vector<std::string> fit_warmups(
     RunOptions& options, const std::function<bool(const std::string& key)>& is_given);
 
-// The configuration reduced to its steps, for measuring their time: equal batches in the usual
-// order, no evaluations and no checkpoints.
+// The configuration reduced to its training steps, to measure their time: equal batches in the
+// default order, without evaluations and checkpoints.
 RunOptions steps_alone(const RunOptions& configured, int workers);
 
 }  // namespace abtrain::config

@@ -20,11 +20,11 @@ using Kind = Value::Kind;
 constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr std::size_t kMaxValues = 100'000;
 constexpr std::size_t kMaxDepth = 32;
-// Every value keeps its line, so a file that is one long line would be stored
-// once per value.
+// Longer lines are not kept. Every value keeps a copy of its line, so a file of one long line would
+// be stored once per value.
 constexpr std::size_t kMaxShownLength = 1000;
 
-// The lines of a source; turns byte positions into places.
+// The lines of a YAML text; converts positions to Locations.
 class Source {
  public:
   Source(const std::string& text, std::string name, bool has_lines)
@@ -38,7 +38,7 @@ class Source {
       lines_.pop_back();
     }
   }
-  // `line` and `column` (in bytes) count from 0; positions beyond the end give the end.
+  // `line` and `column` (in bytes) count from 0. A line beyond the last gives the end of the text.
   Location at(std::size_t line, std::size_t column) const {
     if (!has_lines_) {
       return {name_, 0, 0, ""};
@@ -60,8 +60,8 @@ class Source {
         static_cast<std::size_t>(std::max(mark.line, 0)),
         static_cast<std::size_t>(std::max(mark.column, 0)));
   }
-  // Whether a quote that opens at the mark is closed: yaml-cpp takes the end of the text as the end
-  // of a quoted scalar. True if no quote opens there (a block scalar).
+  // Whether a quote that opens at the mark is closed, since yaml-cpp accepts the end of the text as
+  // the end of a quoted scalar. True if no quote opens there (a block scalar).
   bool closes_quote(const YAML::Mark& mark) const {
     auto line = static_cast<std::size_t>(std::max(mark.line, 0));
     auto column = static_cast<std::size_t>(std::max(mark.column, 0));
@@ -105,7 +105,7 @@ bool check_text(const std::string& text, const Source& source, std::vector<Probl
     const auto c = static_cast<unsigned char>(text[i]);
     const bool control = (c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7F;
     if (length == 0 || control) {
-      // The line itself would garble a terminal.
+      // Without the line's text, which would garble a terminal.
       Location place = source.at(line, i - begin);
       place.text.clear();
       problems.push_back(
@@ -131,7 +131,7 @@ bool check_text(const std::string& text, const Source& source, std::vector<Probl
   return right;
 }
 
-// Ends the parsing; the problem is already reported.
+// Thrown to end parsing at an alias, after the problem was reported.
 struct HasAlias {};
 
 // Builds the tree from the parser's events.

@@ -1,5 +1,5 @@
-// A data set's account: its task, facts about what was read, and doubts. The first lines of a run
-// and `abtrain plan` show it, for every kind of data set.
+// An account of a data set for the user: its task, facts about what was read, and doubts about what
+// was meant. A run prints it first, and `abtrain plan` shows it, for every kind of data set.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,6 +28,7 @@ std::string task_of(const ExampleShape& shape, const std::vector<std::string>& c
 
 // Adds the classes without training examples to `account`: as a fact if the number of classes is
 // `settled`, as a doubt if it was inferred from the labels. `train`, `test`: labels, N, int64.
+// `found_in`: the file or folder to name.
 void account_for_classes(
     const at::Tensor& train, const at::Tensor& test, std::int64_t classes,
     const std::vector<std::string>& class_names, const std::string& found_in, bool settled,

@@ -48,9 +48,9 @@ class Augment {
   // Returns examples begin .. end-1, normalized but not augmented. Damaged files are left out.
   Batch evaluation(const Examples& examples, std::int64_t begin, std::int64_t end) const;
 
-  // Do the same with images on a device. `indices` must be valid (not checked on a GPU). `type` of
-  // the inputs: float32 or bfloat16. Queued on this thread's stream. training() writes into the
-  // tensors of `batch`; creates them if they are undefined.
+  // Do the same for images in a device's memory. `indices` must be valid (not checked on a GPU).
+  // `type` of the inputs: float32 or bfloat16. Queued on this thread's stream. training() writes
+  // into the tensors of `batch`, or creates them if they are undefined.
   void training(
       const DeviceImages& images, const at::Tensor& indices, std::int64_t epoch,
       at::ScalarType type, Batch& batch) const;
@@ -67,14 +67,14 @@ class Augment {
       const Examples& examples, std::span<const std::int64_t> indices,
       const ops::Augmentation* how) const;
 
-  ops::Augmentation how_;     // for epoch 0
+  ops::Augmentation how_;     // augmentation() adds the epoch
   std::int64_t context_ = 0;  // tokens per window of a text or row of tokens; 0: images
   std::int64_t logits_ = 1;
   std::int64_t targets_ = 0;
   double bytes_per_token_ = 0;
   at::Tensor table_;                          // from normalized_bytes()
   Norm norm_;                                 // for FloatImages
-  std::shared_ptr<const FileBatches> files_;  // for a data set of files
+  std::shared_ptr<const FileBatches> files_;  // for a data set of image files
 };
 
 }  // namespace abtrain::data

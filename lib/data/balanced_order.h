@@ -1,6 +1,7 @@
-// One worker's order of its units (examples or micro-batches). During an epoch, signs build the
-// next order: each sign puts a unit early or late in it (Lu et al., arXiv 2205.10733, algorithm 3)
-// or decides a pair of neighbors (Cooper et al., arXiv 2302.00845, algorithm 2).
+// The order in which a worker visits its units: single examples, or microbatches (all its examples
+// of a step). During an epoch, signs build the next epoch's order. Each sign puts one unit early or
+// late in it (Lu et al., arXiv 2205.10733, algorithm 3) or decides a pair of neighbors (Cooper et
+// al., arXiv 2302.00845, algorithm 2).
 #pragma once
 
 #include <cstdint>

@@ -70,7 +70,7 @@ struct ByteFile::State {
     return begins_gzip({next, left()});
   }
 
-  // Returns the number of bytes read, which is below `count` only at the end.
+  // Returns the number of bytes read, which is below `count` only at the end of the file.
   std::size_t read(std::uint8_t* out, std::size_t count) {
     return gzip ? read_gzip(out, count) : read_plain(out, count);
   }

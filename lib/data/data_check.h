@@ -1,4 +1,4 @@
-// Conflicts among the keys of the section `data:`.
+// Finds conflicts among the keys of the config's section `data:`.
 #pragma once
 
 #include "base/conflict.h"

@@ -25,12 +25,12 @@ struct DataOptions {
   std::optional<std::string> root = {};  // nullopt: search the usual places
   std::int64_t batch_size = 64;          // per worker and step
   AugmentName augment = AugmentName::None;
-  std::int64_t pad = 4;                // border of the random crop, pixels
-  double erase = 0;                    // probability of random erasing
-  std::int64_t subset = 0;             // use only the first so many images; 0: all
-  std::int64_t pool = 0;               // mean-pool to this side; 0: no pooling
-  bool standardize = false;            // per pixel, in place of mean and std
-  std::int64_t validation = 0;         // training images held out
+  std::int64_t pad = 4;         // border of the random crop, pixels
+  double erase = 0;             // probability of random erasing
+  std::int64_t subset = 0;      // training examples used, the first ones; 0: all
+  std::int64_t pool = 0;        // mean-pool to this side; 0: no pooling
+  bool standardize = false;     // per pixel, in place of mean and std
+  std::int64_t validation = 0;  // training examples held out
   Shards shards = Shards::Even;
   std::int64_t prefetch = 4;           // batches that the loader keeps ready
   std::optional<bool> on_device = {};  // nullopt: depends on the memory that the images take
@@ -47,7 +47,7 @@ struct DataOptions {
   TokenType tokens = TokenType::Bytes;
   std::optional<std::int64_t> vocabulary = {};  // nullopt: depends on `tokens`
   double bytes_per_token = 1;                   // average bytes per token, for bits per byte
-  std::optional<std::string> test = {};         // the test text; nullopt: the text's tail
+  std::optional<std::string> test = {};         // test text; nullopt: by file names, or the tail
   // Share of the examples that becomes the test set if there is no other: the end of a text, or
   // random examples of image-folder and arrays.
   double test_share = 0.01;

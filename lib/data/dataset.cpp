@@ -66,7 +66,7 @@ std::string file_in(const fs::path& folder, const std::string& name) {
   return "";
 }
 
-// Why the folder does not hold the data set; "" if it does.
+// Returns the reason why the folder does not hold the data set, or "" if it does.
 std::string what_lacks(const KnownSet& set, const fs::path& folder) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
@@ -131,8 +131,7 @@ DatasetShape shape_of(const Dataset& set) {
   return {set, set.train.size(), set.test.size(), set.account};
 }
 
-// The data set's shape after the cut and pooling that the options ask for; image-folder has neither
-// option.
+// Applies data.subset and data.pool to a data set's shape; image-folder has neither option.
 DatasetShape cut_shape(DatasetShape shape, const DataOptions& options) {
   if (options.subset > shape.train) {
     throw ConflictError(

@@ -63,8 +63,8 @@ struct TokenRows {
 struct Examples : std::variant<ByteImages, FloatImages, ListedImages, TextWindows, TokenRows> {
   using variant::variant;
   std::int64_t size() const;
-  // The number of labels of each example that count (TokenRows::counted): N, int64; undefined if
-  // all count.
+  // For each example, the number of labels that are not kIgnoredLabel: N, int64; undefined if all
+  // labels count.
   at::Tensor counted_labels() const;
 };
 
@@ -91,8 +91,8 @@ struct Dataset : ExampleShape {
 };
 
 // The shape of the data set that `options` name, after data.subset and data.pool (for `plan`).
-// Opens no known images, lists the files of image-folder, and maps the files of a text or of
-// arrays. Throws as load_dataset() does.
+// Opens no files of the known image sets, lists the files of image-folder, and maps the files of a
+// text or of arrays. Throws as load_dataset() does.
 struct DatasetShape : ExampleShape {
   std::int64_t train = 0, test = 0;  // examples
   Account account = {};
@@ -105,7 +105,7 @@ bool is_text(const DataOptions& options);
 bool is_arrays(const DataOptions& options);
 // The vocabulary size of a text: its tokens are 0 .. vocabulary_of() - 1.
 std::int64_t vocabulary_of(const DataOptions& options);
-// The word for the examples: "images", "windows" of a text, or "examples".
+// The noun for the examples in messages: "images", "windows" of a text, or "examples".
 const char* examples_of(const DataOptions& options);
 
 // Reads a data set. options.root: a folder, or nullopt for the usual places (the environment's

@@ -23,8 +23,7 @@ DeviceImages copy_of(const Examples& examples, const at::Tensor& table, c10::Dev
     return {};
   }
   const auto& images = std::get<ByteImages>(examples);
-  // The source is pageable memory, so the host waits for the copy, and all of it is visible to
-  // other threads' streams.
+  // The copies are blocking: when to() returns, streams of other threads see all of the data.
   return {
       {images.pixels.to(device), images.labels.to(device),
        images.targets.defined() ? images.targets.to(device) : at::Tensor()},

@@ -47,7 +47,7 @@ class DeviceCopies {
   std::list<DeviceDataset> copies_;
 };
 
-// Bytes per copy; 0 for a data set of files, or of images that are not bytes.
+// Bytes per copy; 0 for image files and for images that are not bytes.
 std::int64_t device_bytes(const Dataset& dataset, const Examples& validation);
 
 }  // namespace abtrain::data

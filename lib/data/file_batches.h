@@ -29,8 +29,8 @@ class FileBatches {
       const ops::Augmentation* how) const;
 
  private:
-  // Memory blocks that no batch uses. Batches co-own it, to return their blocks even after the
-  // FileBatches object is gone.
+  // Memory blocks that no batch uses. Batches co-own this object, so that they can return their
+  // blocks even after the FileBatches object is gone.
   struct IdleBlocks {
     std::mutex mutex;
     std::vector<at::Tensor> tensors;

@@ -1,8 +1,8 @@
-// Readers for the file formats of the known data sets, for any number of images; idx also for any
-// size.
+// Readers for the file formats of the known data sets: idx, with images of any number and size, and
+// CIFAR's, with any number of images.
 //
-// Both throw DamagedData if a file does not match its format: magic number, dimensions, length, or
-// a label outside 0 .. classes-1.
+// Both readers throw DamagedData if a file does not match its format: magic number, dimensions,
+// length, or a label outside 0 .. classes-1.
 #pragma once
 
 #include <cstdint>

@@ -60,7 +60,7 @@ void Loader::produce(
 }
 
 // Starts copying a batch to the device on a side stream, after the work queued on the consumer's
-// stream so far. The copy belongs to the consumer's stream.
+// stream so far. The copy's memory is allocated on the consumer's stream.
 Loader::Sent Loader::send(const Batch& made) {
   if (device_.is_cpu()) {
     return {made, {}};

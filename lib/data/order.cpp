@@ -58,9 +58,10 @@ std::vector<std::int64_t> positions_of(const OrderSetting& setting) {
     count /= divisor;
     cycle += count;
   }
-  // The k-th of a worker's t turns is at (2 k + 1) / (2 t) of the cycle; at equal points, lower
-  // workers come first. Its place is the number of turns before it: of worker v's turns j, those
-  // with (2 j + 1) / t_v < (2 k + 1) / t or, if v is a lower worker, <=.
+  // Turn k (from 0) of a worker with t turns lies at (2 k + 1) / (2 t) of the cycle; at equal
+  // points, lower workers come first. Its place is the number of turns before it. For worker v with
+  // t_v turns, these are the turns j with (2 j + 1) / t_v < (2 k + 1) / t or, if v is a lower
+  // worker, <=.
   const auto own = static_cast<std::size_t>(setting.worker);
   std::vector<std::int64_t> places;  // within a cycle, ascending
   for (std::int64_t k = 0; k < turns[own]; ++k) {

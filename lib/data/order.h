@@ -28,7 +28,7 @@ class ExampleOrder {
   virtual std::int64_t examples_per_epoch() const = 0;
 };
 
-// One of the workers among which the training examples are divided.
+// How the training examples are divided among workers, and for which worker.
 struct OrderSetting {
   std::int64_t examples = 0;  // of all workers together
   int worker = 0;
@@ -45,15 +45,15 @@ struct OrderSetting {
 // `order.name: shuffle`: one seeded permutation of all examples per epoch, the same on every
 // worker; worker w takes positions w, w + workers, ... With unequal batches, a worker's turns are
 // proportional to its batch size and spread evenly, so that a step takes the same positions however
-// it is divided. With `together`, each worker permutes its own part, as many examples as its share
-// of all would have.
+// it is divided. With `together`, each worker permutes its own part, which is as large as its share
+// of all would be.
 std::unique_ptr<ExampleOrder> make_shuffle(const OrderSetting& setting);
 // `order.name: sequential`: no permutation; each epoch continues where the previous one ended.
 std::unique_ptr<ExampleOrder> make_sequential(const OrderSetting& setting);
 
-// Returns an order for methods that derive it from gradients. The worker keeps its examples of
-// shuffle's first epoch, cut to whole steps of `step` examples, and orders units of `unit`
-// examples. The caller publishes each epoch's order to the result.
+// Returns an order that a method derives from gradients. The worker keeps its examples of shuffle's
+// first epoch, cut to whole steps of `step` examples, and orders units of `unit` examples. The
+// caller publishes each epoch's order to the result.
 std::unique_ptr<PublishedOrder> make_published_order(
     const OrderSetting& setting, std::int64_t unit, std::int64_t step);
 

@@ -35,15 +35,15 @@ template <class T>  // float or double
 void add_gram(
     const Matrix<T>& w, double scale, double* scratch, double* sum, std::int64_t stride, int width);
 
-// Reflectors are applied in groups that begin at multiples of this; within its group, a reflector
-// is zero above its leading entry, which is 1.
+// Householder reflectors are applied in groups that begin at multiples of this; within its group, a
+// reflector is zero above its leading entry, which is 1.
 constexpr std::int64_t kReflectorGroup = 64;
 
-constexpr std::int64_t kPanel = 16;  // divides kReflectorGroup
+constexpr std::int64_t kPanel = 16;  // columns; divides kReflectorGroup
 
 struct Panel {
   double* a;        // the symmetric matrix
-  double* w;        // kPanel * stride: the panel's columns of W
+  double* w;        // kPanel * stride: the panel's columns of dlatrd's W
   double* scratch;  // 4 * kPanel * n
   std::int64_t stride;
   std::int64_t n;

@@ -12,10 +12,10 @@
 namespace abtrain::linalg {
 
 struct Gram {
-  // On the CPU a symmetric_buffer of n with its lower half filled; on a GPU (k x
-  // k x) n x n.
+  // On the CPU symmetric_buffer(n) with its lower half filled; on a GPU n x n, or k x k x n x n for
+  // a grid.
   at::Tensor matrix;
-  double scale = 1;  // power of two by which W was multiplied before
+  double scale = 1;  // power of two by which W was multiplied first
 };
 
 // matrix: m x n, m >= n >= 1, or on a GPU a grid k x k x m x n of such blocks.

@@ -21,8 +21,8 @@ inline at::Tensor transposed(const at::Tensor& matrix) {
   return is_grid(matrix) ? matrix.permute({1, 0, 3, 2}) : matrix.t();
 }
 
-// in_blocks() converts a rows x columns matrix to a grid, joined() converts the grid back. In the
-// matrix, the factors A of a row class's blocks stand side by side.
+// in_blocks() converts a rows x columns matrix to a grid, joined() converts the grid back. If the
+// blocks are factors A, those of one row class lie side by side in the matrix.
 inline at::Tensor in_blocks(const at::Tensor& matrix, std::int64_t k) {
   return matrix.unflatten(1, {k, -1}).unflatten(0, {k, -1}).transpose(1, 2);
 }

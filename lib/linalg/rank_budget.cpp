@@ -94,8 +94,8 @@ class Budget {
     return left_;
   }
 
-  // Climbs greedily, also with each layer made dense beforehand (a jump that the climb may miss
-  // when too little of the budget is left), and improves the best result by exchanges.
+  // Climbs greedily, and again with each layer made dense first: a climb may miss this jump when
+  // too little of the budget is left. Improves the best result by fill() and exchange().
   std::vector<RankChoice> solve() {
     const Budget start = *this;
     climb();
@@ -159,8 +159,8 @@ class Budget {
     }
   }
 
-  // Ignores the hulls: finds the one state that removes the most error with `left` parameters, in
-  // any layer but `except`.
+  // Finds the move of one layer, but not of `except`, that removes the most error with `left` more
+  // parameters. Ignores the hulls.
   struct Move {
     std::size_t layer = 0;
     std::int64_t state = 0;
@@ -200,7 +200,7 @@ class Budget {
   // Lowers one layer so that another layer can rise, for the pair with the best net gain. Returns
   // false if no pair gains.
   bool exchange() {
-    // Only a clear win counts, so that rounding cannot make this loop forever.
+    // Only a clear win counts, so that rounding errors cannot make solve() loop forever.
     double best_gain = 1e-12;
     std::size_t down = 0;
     std::int64_t down_to = 0;

@@ -31,7 +31,7 @@ struct RankRule {
   // cuts. 0: not cut yet.
   std::int64_t least = 0;
   // Not a key: factor every layer, even if that saves nothing; used for adapters. Only for local
-  // rules.
+  // rules (see choose_rank()).
   bool always = false;
 };
 
@@ -59,8 +59,8 @@ std::span<const RankRuleKind> rank_rules();
 const RankRuleKind& kind_of(const RankRule& rule);
 
 // Rank 0: the layer stays dense, because factors would save nothing (r >= m*n/(m+n), and not
-// rule.always). Any other rank is a multiple of the grid and of rule.multiple; local rules round to
-// such a multiple, at least one.
+// rule.always). Any other rank is a multiple of the grid and of rule.multiple (of the grid only, if
+// rule.always limits it to n); local rules round to such a multiple, at least one.
 struct RankChoice {
   std::int64_t rank = 0;
   double energy = 1;  // kept share of sum s_i^2

@@ -1,4 +1,5 @@
-// The singular values of a layer, and the energy that a cut loses.
+// The singular values of a layer, and the energy (sum of squares) that is lost when small ones are
+// cut.
 #pragma once
 
 #include <cstdint>

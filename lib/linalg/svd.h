@@ -1,5 +1,5 @@
-// Thin singular value decomposition W = U diag(S) V^T of an m x n matrix, m >=
-// n, or of all blocks of a matrix in a k x k grid, each by itself.
+// Thin singular value decomposition W = U diag(S) V^T of an m x n matrix, m >= n. In a k x k grid,
+// each block is decomposed by itself.
 //
 // Computes the float64 Gram matrix of the short side, its eigenvalues, the kept eigenvectors, then
 // the long factor by GEMM. Singular values are accurate to 1e-6 of the largest; values below 1e-7
@@ -55,14 +55,14 @@ class Decomposition {
   // On the CPU a matrix or a block of a grid; on a GPU a matrix or all blocks.
   struct Part {
     at::Tensor values;  // (k x k x) n singular values, float64 on the CPU
-    // On the CPU, the vectors are computed from the first two of these; on a GPU, the third holds
-    // them.
+    // The singular vectors: on the CPU they are computed from `tridiagonal` and `eigenvalues`, on a
+    // GPU `vectors` holds them.
     Tridiagonal tridiagonal;          // CPU
     std::vector<double> eigenvalues;  // of `tridiagonal`, descending
     at::Tensor vectors;               // GPU: all of them, columns in order
   };
   static Part decomposed(const at::Tensor& matrix, const std::string& layer);
-  // (k x k x) n x i, with arbitrary signs.
+  // Returns (k x k x) n x i right singular vectors with arbitrary signs.
   static at::Tensor first_vectors(const Part& part, std::int64_t i);
   static LowRankPair factors_of(const Part& part, const at::Tensor& matrix, std::int64_t kept);
 

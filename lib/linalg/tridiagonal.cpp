@@ -177,7 +177,7 @@ class InverseIteration {
 
   const Tridiagonal& t_;
   std::vector<double> inverse_;  // of the pivots
-  std::vector<double> first_;    // above the diagonal
+  std::vector<double> first_;    // the two diagonals above them
   std::vector<double> second_;
   std::vector<double> factor_;
   std::vector<char> exchanged_;
@@ -185,9 +185,9 @@ class InverseIteration {
 };
 
 // Computes one vector after another, as LAPACK's dstein does. Before each further solve, and at the
-// end, a vector is made orthogonal to the earlier vectors of near eigenvalues; once would not do,
-// as a vector that shrinks much by that is left with rounding errors. Equal eigenvalues are moved
-// apart a little, or a solve would prefer one direction of their space.
+// end, a vector is made orthogonal to the earlier vectors of near eigenvalues: twice, because the
+// first pass leaves rounding errors in a vector that it shrinks much. Equal eigenvalues are moved
+// apart a little, because a solve would otherwise prefer one direction of their space.
 void solve_in_clusters(
     InverseIteration& iteration, const std::vector<double>& values, at::Tensor& rows) {
   const double apart = 10 * iteration.smallest();

@@ -71,7 +71,7 @@ std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model) {
       refs.push_back({p.name, p.tensor, p.decays, false, p.position});
     }
   }
-  // In layer order, so that a bucket is one range of the buffer.
+  // In layer order, so that tensors sent together are one range of the buffer.
   std::ranges::sort(refs, {}, &optim::ParameterRef::position);
   return refs;
 }

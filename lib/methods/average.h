@@ -21,14 +21,14 @@ double weight_of(const std::vector<std::int64_t>& examples, std::size_t index);
 // Multiplies the tensor by the weight in place; does nothing if the weight is 1.
 void weigh(at::Tensor tensor, double weight);
 
-// Overwrites contiguous fp32 tensors with their mean over `group`, all of them
-// in one all-reduce. Here and below, `weight` is this member's.
+// Overwrites contiguous fp32 tensors with their mean over `group`, all of them in one all-reduce.
+// Here and below, `weight`: this member's weight_of().
 void average(
     const std::vector<at::Tensor>& tensors, comm::Communicator& group, comm::Purpose purpose,
     at::ScalarType wire = at::kFloat, double weight = 1);
 
-// The dtype in which moments are sent if values are sent in `wire`: squared gradients would
-// underflow to zero in fp16.
+// The dtype in which optimizer moments are sent if values are sent in `wire`: fp32 for fp16, in
+// which squared gradients would underflow to zero.
 constexpr at::ScalarType moment_wire(at::ScalarType wire) {
   return wire == at::kHalf ? at::kFloat : wire;
 }
@@ -48,8 +48,8 @@ void average_buffers(
 // (weights, biases, norms and the like), in layer order.
 std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model);
 
-// Sets the dense parameters of `target` to the mean of `own` over `world`. `own`: flat, in the
-// order of dense_parameters().
+// Sets the dense parameters of `target` to the mean of `own` over `world`. `own`: this worker's,
+// flat, in the order of dense_parameters().
 void set_mean_dense(
     const at::Tensor& own, comm::Communicator& world, nn::Model& target, double weight);
 

@@ -21,27 +21,27 @@ class GradientReduction : public compress::GradientExchange {
   GradientReduction(
       const compress::ReducerOptions& options, std::uint64_t seed, Observer& observer);
 
-  // From now on averages the gradients of this block over this group; both must
-  // live as long as this object or until the next bind(). Must be called again
-  // whenever the block's tensors move. Forgets the residuals.
+  // From now on averages the gradients of this block over this group; both must live as long as
+  // this object or until the next bind(). Must be called again whenever the block's tensors move.
+  // Drops the residuals (unsent parts of earlier gradients).
   void bind(optim::ParameterBlock& block, comm::Communicator& group);
   void release();
   // Averages all gradients; call it after the last backward pass of step t. If begin(t) was called
   // before that pass, gradients were already sent as they became ready.
   void reduce(std::int64_t t);
-  // Archive the block first, then call bind(), then archive().
+  // To load, archive the block, call bind(), then archive().
 
  private:
   Observer& observer_;
   std::optional<optim::GradientHooks> hooks_;
 };
 
-// The slots of a block's gradient buffer.
+// The slots of a block's gradient buffer: the place of each tensor.
 std::vector<compress::Slot> slots_of(const optim::ParameterBlock& block);
-// Return the slots of a block that does not exist yet: of all parameters of a dense model
-// (dense_slots), or of factors (factor_slots): the factors `which`, all A first, of the weights
-// with a rank above 0, then everything that stays dense. `ranks`: one per weight of the model; 0:
-// dense. Frozen tensors have no slots.
+// Return the slots of a block that does not exist yet. dense_slots(): all parameters of the dense
+// model. factor_slots(): for each factor in `which`, that factor of all weights with a rank above
+// 0; then everything that stays dense. `ranks`: one per weight of the model; 0: dense. Frozen
+// tensors have no slots.
 std::vector<compress::Slot> dense_slots(const nn::Model& model);
 std::vector<compress::Slot> factor_slots(
     const nn::Model& model, const std::vector<std::int64_t>& ranks,

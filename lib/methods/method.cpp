@@ -88,7 +88,7 @@ void Method::replan(std::int64_t t) {
   const RunLength& length = context_.length;
   const MethodOptions& given = context_.options;
   const auto steps = [&](const Duration& duration) { return duration.in_steps(length); };
-  // Sets `planned` to `fresh` steps, or keeps its length if `moment` has passed.
+  // Sets `planned` to `fresh` steps, or keeps its length if step `moment` has passed.
   const auto keep_from = [&](std::int64_t moment, Duration& planned, std::int64_t fresh) {
     planned = Duration::steps(static_cast<double>(moment <= t ? steps(planned) : fresh));
   };
@@ -96,7 +96,7 @@ void Method::replan(std::int64_t t) {
   const std::int64_t interval = steps(planned_.sync_every);
   const bool from_start = given.anchor == Anchor::Reference;
   const std::int64_t first = warmup + (from_start ? 0 : interval / given.fragments);
-  // The first synchronization at the end of the annealing or after it makes the last cut.
+  // The last cut comes with the first synchronization at or after the end of the annealing.
   const std::int64_t origin = from_start ? 0 : warmup;
   const std::int64_t annealing = warmup + steps(planned_.anneal_steps) - origin;
   const std::int64_t last_cut = origin + (annealing + interval - 1) / interval * interval;
@@ -104,7 +104,7 @@ void Method::replan(std::int64_t t) {
   const std::int64_t since = t + 1 - steps(planned_.warmup_steps);
   const std::int64_t full_rank = steps(given.full_rank_steps);
   const bool has_full_rank = kind_of(given).factors_weights && given.full_rank_steps.value > 0;
-  // Long enough for a step of each phase or fragment, and the first event lies ahead.
+  // Long enough for a step of each phase or fragment, and for the first event to lie ahead.
   const std::int64_t fresh = std::max(
       {given.fragments * since, steps(given.sync_every),
        has_full_rank ? 2 : given.fragments * (given.delay + 1)});
@@ -141,7 +141,7 @@ void Method::archive_plan(state::Archive& archive) {
 
 void Method::make_plan() {
   RunLength length = context_.length;
-  // A timeline has a step after the warm-up, even if the run ends in its warm-up.
+  // A timeline needs a step after the warm-up, even if the run ends during the warm-up.
   length.steps = std::max(length.steps, planned_.warmup_steps.in_steps(length) + 1);
   timeline_ = kind_of(planned_).timeline(planned_, length);
   replanned(length);
@@ -175,7 +175,7 @@ void Method::check_replicas(std::int64_t t) {
   if (!replicas_agree(t)) {
     return;
   }
-  std::uint64_t hash = 0;  // of all bits so far
+  std::uint64_t hash = 0;  // of all tensors so far
   for (const at::Tensor& tensor : replicated_state()) {
     const at::Tensor here = tensor.cpu().contiguous();
     hash = XXH3_64bits_withSeed(here.const_data_ptr(), here.nbytes(), hash);

@@ -24,21 +24,22 @@
 
 namespace abtrain::methods {
 
-// A layer that may be factored, at one point of the run.
+// A layer that may be factored, at one point of the run. A decomposition cuts it: it drops small
+// singular values s.
 struct LayerRank {
   std::string name;
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t rank = 0;    // 0: dense
-  double energy = 1;        // share of sum s^2 kept by the last cut
-  double first_energy = 1;  // share kept by the first cut
+  double energy = 1;        // share of the sum of s^2 that the last cut kept
+  double first_energy = 1;  // the share that the first cut kept
   // A sample of the singular values at the last cut; empty in a run that was just resumed.
   linalg::ValueSample values = {};
-  std::int64_t first_rank = 0;  // left by the first cut; 0: never cut so far
+  std::int64_t first_rank = 0;  // rank after the first cut; 0: not cut so far
   std::int64_t grid = 1;        // blocks per side, each of rank `rank` / grid
 };
 
-// Gets a method's events, on every worker.
+// Is told of a method's events. Every worker has an observer.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -62,14 +63,14 @@ struct MethodContext {
   const RunLength& length;
   std::uint64_t seed;
   Observer& observer;
-  // Each worker's batch size, its weight in averages; empty: all alike.
+  // Each worker's batch size, which is its weight in averages; empty: all are equal.
   std::vector<std::int64_t> batches = {};
 };
 
-// How a worker trains now.
+// How a worker trains at present.
 struct Stage {
   Phase phase = Phase::Full;
-  // The workers that hold the same parameters (if replicas_agree()).
+  // The workers that hold the same parameters whenever replicas_agree().
   comm::Communicator* replicas = nullptr;
   // The workers over which the next step averages gradients; null: each worker trains alone.
   comm::Communicator* gradient_group = nullptr;
@@ -83,14 +84,14 @@ struct Stage {
 
 class Method {
  public:
-  // `dense`: the reducer of steps that average their gradients over the world.
+  // `dense`: the reducer for steps that average gradients over all workers (the world).
   Method(const MethodContext& context, const compress::ReducerOptions& dense);
   virtual ~Method() = default;
 
   // Called before the first step: takes over the model's parameters.
   virtual void start() = 0;
   // Called before the last backward pass of step t if that pass may send gradients as soon as they
-  // are ready; not called for a pass that is captured or replayed.
+  // are ready. Not called if the pass is captured or replayed as a CUDA graph.
   void before_backward(std::int64_t t);
   // Called after that pass: averages block().gradients().
   void reduce_gradients(std::int64_t t);
@@ -109,20 +110,20 @@ class Method {
   // Saves or loads everything that a bit-exact resume needs. For loading, call it instead of
   // start(), on a fresh method of the same worker.
   virtual void archive(state::Archive& archive) = 0;
-  // Drops transfers in flight after a worker was lost. archive() can then save this worker's state
-  // for regroup(), whichever collective failed: a method changes its state only once it has
-  // received everything that the change needs.
+  // Drops transfers in flight after a worker was lost. Whichever collective failed, archive() can
+  // then save this worker's state for regroup(), because a method changes its state only once it
+  // has received everything that the change needs.
   virtual void abandon() {}
-  // The last step count, up to t, at which this worker took over what others had learned; -1: none.
-  // Among workers that have done t steps or more, a worker with a smaller value than another lacks
-  // a synchronization.
+  // The last step count, up to t, at which this worker was synchronized with others; -1: none. Of
+  // two workers that have done at least t steps, the one with the smaller value lacks a
+  // synchronization.
   std::int64_t agreed_after(std::int64_t t);
   // Called instead of start(), after t steps: builds one model and its moments from the workers'
   // states of a run with a different number of workers. `old` holds one state per replica group.
   // Collective.
   virtual void regroup(std::vector<state::State>& old, std::int64_t t) = 0;
 
-  // From now on `watch` sees the gradients before they are averaged.
+  // From now on passes gradients to `watch` before they are averaged.
   virtual void watch_gradients(compress::GradientWatch watch) {
     reduction_.watch(std::move(watch));
   }
@@ -140,32 +141,32 @@ class Method {
   virtual std::vector<LayerRank> layers() const {
     return {};
   }
-  // Seconds spent on compressing gradients so far.
+  // Seconds spent so far on encoding, sending and decoding gradients or changes.
   virtual compress::Costs costs() {
     return reduction_.costs();
   }
-  // The number of times that the tensors of block() and of the model have been replaced. A captured
-  // step stays valid as long as this number does not change.
+  // The number of times that the tensors of block() and of the model have been replaced. A CUDA
+  // graph of a step stays valid as long as this number does not change.
   std::int64_t layout() const {
     return layout_;
   }
-  // Whether after_step(t) will replace the tensors that layout() watches, given the current phase.
+  // Whether after_step(t) will replace tensors and so change layout(), given the current phase.
   bool moves_after(std::int64_t t);
-  // Whether after_step(t) will do something, given the current phase.
+  // Whether after_step(t) will act on an event, given the current phase.
   bool acts_after(std::int64_t t) {
     return ending_after(t).after != Event::None;
   }
-  // Plans the events after step t anew. Call it on all workers when the length in the context has
-  // been estimated anew. Durations that have begun keep their steps.
+  // Plans the events after step t anew. Call it on all workers when MethodContext::length has been
+  // estimated anew. Durations that have begun keep their number of steps.
   void replan(std::int64_t t);
   // The smallest length of the run, in steps, that is still possible after t steps.
   virtual std::int64_t fewest_steps(std::int64_t t) const {
     return t;
   }
-  // Archives the durations that replan() keeps, in steps, for a run by the clock. For loading, call
-  // it before archive() or regroup().
+  // In a run by the clock (train.seconds), archives the planned durations in steps. For loading,
+  // call it before archive() or regroup().
   void archive_plan(state::Archive& archive);
-  // False after a step that each replica took on its own.
+  // False if replicas may differ after t steps, because each one trained on its own.
   virtual bool replicas_agree(std::int64_t /*t*/) const {
     return true;
   }
@@ -174,7 +175,7 @@ class Method {
   void check_replicas(std::int64_t t);
 
  protected:
-  // The reduction of the gradients of the next step; null if they are not sent.
+  // The object that averages the next step's gradients; null if they are not averaged.
   virtual GradientReduction* reduction() {
     return &reduction_;
   }
@@ -194,17 +195,17 @@ class Method {
   // Loads each of these states, then sets the block to the mean of their blocks. `loaded` is called
   // after each load and may change the block's values.
   void load_mean(std::span<state::State> old, const std::function<void()>& loaded = {});
-  // Must be called wherever a block is built, before values are loaded into it.
+  // Counts a rebuilt block for layout(). Call it after each build, before values are loaded.
   void moved() {
     ++layout_;
   }
 
   const MethodContext context_;
-  // The context's options; in a run by the clock, shares of the run are converted to steps.
+  // The context's options; in a run by the clock, with durations converted to steps.
   MethodOptions planned_;
   Timeline timeline_;
   optim::ParameterBlock trained_;
-  GradientReduction reduction_;  // of dense steps, over the world
+  GradientReduction reduction_;  // for dense steps, over the world
 
  private:
   std::vector<Duration*> planned_durations();

@@ -11,17 +11,18 @@
 
 namespace abtrain::methods {
 
-// What a synchronization does with the mean change (methods/outer_step.h).
+// How a synchronization applies the mean change of the workers (methods/outer_step.h).
 enum class OuterRule { Average, Sgd, Nesterov };
 
 struct OuterOptions {
-  std::optional<OuterRule> name;  // none: auto, the method's own
+  std::optional<OuterRule> name;  // none: auto, MethodKind::outer
   double lr = 0.7;
   double momentum = 0.9;
-  compress::ReducerOptions wire = {.name = {}};  // none: auto, the method's own
+  // How changes are sent; none: auto, the run's reducer or, for ab, uncompressed.
+  compress::ReducerOptions wire = {.name = {}};
 };
 
-// The keys that several methods share, and each method's own.
+// All keys of the section; those of a single method are in the base classes.
 struct MethodOptions : AbOptions, LocalOptions {
   std::string name = "ab";  // ab | ddp | local-sgd | diloco
   Duration warmup_steps;
@@ -29,12 +30,12 @@ struct MethodOptions : AbOptions, LocalOptions {
   OuterOptions outer;
 };
 
-// A run as its method sees it before it trains.
+// What a method knows of a run before it trains.
 struct MethodSetup {
   const MethodOptions& options;
-  const compress::ReducerOptions& reducer;  // the run's
+  const compress::ReducerOptions& reducer;  // the `reducer:` section
   int workers;
-  // Running statistics of the final model are recomputed, and averaged.
+  // The final model's running statistics are recomputed and averaged (evaluate.norm_batches).
   bool renews_statistics = false;
 };
 

@@ -28,7 +28,7 @@ struct OuterStep {
   void operator()(at::Tensor x, at::Tensor change, at::Tensor velocity) const;
 };
 
-// The options of method.outer, with the method's own rule in place of `auto`.
+// The outer step that method.outer asks for, with the method's default rule for `auto`.
 OuterStep outer_step_of(const MethodOptions& options);
 
 }  // namespace abtrain::methods

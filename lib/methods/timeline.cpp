@@ -86,7 +86,7 @@ Timeline make_timeline(
     std::int64_t delay) {
   Timeline timeline;
   timeline.delay = delay;
-  const std::int64_t latest = steps - 1;  // of an event whose result is used at once
+  const std::int64_t latest = steps - 1;  // for an event whose result is used at once
   const auto end_in = [&](const Stretch& last, std::int64_t first) {
     timeline.stretches.push_back(
         {last.phase, last.gradients, steps - first, Event::None, last.fragment, first});
@@ -120,7 +120,7 @@ Timeline make_timeline(
       timeline.stretches.push_back(s);
     }
   }
-  // The run ends in the first stretch that occurs less often than those before it.
+  // The run ends in the stretch that comes next: the first with the fewest occurrences.
   const Stretch& last = *std::ranges::min_element(round, {}, &Stretch::times);
   end_in(last, last.first + last.times * every);
   return timeline;

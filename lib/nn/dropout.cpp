@@ -17,7 +17,7 @@ at::Tensor dropped(
   const at::Tensor like = input.detach();
   std::vector<std::int64_t> sizes = like.sizes().vec();
   std::fill(sizes.begin() + std::min(dims, like.dim()), sizes.end(), 1);
-  // the values 0 and 1 / (1 - rate)
+  // Holds 0 or 1 / (1 - rate).
   at::Tensor mask = sizes == like.sizes() ? at::empty_like(like) : at::empty(sizes, like.options());
   mask.bernoulli_(1 - rate, random).div_(1 - rate);
   return input * mask;

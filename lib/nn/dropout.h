@@ -9,7 +9,7 @@
 namespace abtrain::nn {
 
 // Zeroes elements with probability `rate` and scales the others by 1 / (1 - rate). Elements with
-// the same place in the first `dims` dimensions share one draw.
+// the same indices in the first `dims` dimensions share one draw.
 at::Tensor dropped(
     const at::Tensor& input, double rate, std::int64_t dims, const at::Generator& random);
 

@@ -173,9 +173,9 @@ class ExampleMap {
   }
 
  private:
-  // How to multiply the weight's gradients with each other. Positions: from the inner products of
-  // inputs and of output gradients, for all pairs of positions. Kept: from gradients that are built
-  // and kept. Channels: from gradients that are built a few channels at a time.
+  // How to multiply the examples' gradients of the weight with each other. Positions: by inner
+  // products of inputs and of output gradients, for all pairs of positions. Kept: all gradients are
+  // computed once and kept. Channels: they are computed a few channels at a time.
   enum class Way { Positions, Kept, Channels };
 
   std::int64_t examples() const {
@@ -202,8 +202,8 @@ class ExampleMap {
     return std::max<std::int64_t>(1, scratch_ / (numbers * gradient_.element_size()));
   }
 
-  // Compares the numbers of multiplications that the ways take, divided by B. Kept gradients save
-  // the two passes of outputs_of and add_to_weight.
+  // Compares the multiplications of each way, divided by B. Kept gradients save the two passes of
+  // outputs_of and add_to_weight.
   Way choose(std::int64_t budget) const {
     const auto b = static_cast<double>(examples());
     const auto t = static_cast<double>(positions());
@@ -291,7 +291,7 @@ class ExampleMap {
     return at::matmul(input_, (has_equal_pixels_ ? weight.sum({2, 3}) : weight).t());
   }
 
-  // Adds to `weight` its gradient for a batch with the output gradients `scaled`.
+  // Adds to `weight` its gradient for the whole batch, given the output gradients `scaled`.
   void add_to_weight(const at::Tensor& weight, const at::Tensor& scaled) const {
     if (is_conv_) {
       weight.add_(std::get<1>(at::convolution_backward(
@@ -314,8 +314,8 @@ class ExampleMap {
   at::Tensor input_;     // B x T x K; for a convolution B x I x H x W
   at::Tensor gradient_;  // of the outputs, B x T x O
   bool is_conv_ = false;
-  // The map convolves images whose pixels are all equal. It then multiplies by the kernel's sum
-  // over its pixels, O x I, and all these pixels have equal gradients.
+  // The map convolves images whose pixels are all equal: it multiplies by the kernel's sum over its
+  // pixels, O x I, and all these pixels have equal gradients.
   bool has_equal_pixels_ = false;
   std::int64_t stride_, padding_;
   std::vector<std::int64_t> output_sides_;  // for a convolution
@@ -341,7 +341,7 @@ std::optional<Placed> slice_of(
       slice, parameter->offset + slice.storage_offset() - parameter->tensor.storage_offset()};
 }
 
-// One map out of a map of several groups.
+// The map of group g.
 LinearMap slice_of(const LinearMap& map, std::int64_t g) {
   ABT_ASSERT(map.gradient->defined(), "the backward pass skipped a map");
   const std::int64_t features = map.gradient->dim() == 4 ? 1 : -1;

@@ -1,6 +1,6 @@
 // The per-example gradients g_0 .. g_{B-1} of a batch, from one pass over the whole batch. g_i is
-// example i's share of the gradient of the loss that backward was called on, so the g_i add up to
-// the batch's gradient. Inner products are computed without keeping the gradients.
+// example i's share of the gradient of the loss on which backward() was called, so the g_i add up
+// to the batch's gradient. Their inner products do not need all g_i in memory.
 //
 // Flat vectors hold the trained tensors one after another, each with its own strides
 // (optim/parameter_block.h). Values are fp32, or fp64 for an fp64 pass. Everything is on the pass's
@@ -28,7 +28,7 @@ struct Placed {
   std::int64_t offset = 0;
 };
 
-// The gradients of a batch's examples, whether they are built or not. Vectors are flat.
+// The per-example gradients of a batch, in memory or only implied. Vectors are flat.
 class UnitGradients {
  public:
   virtual ~UnitGradients() = default;
@@ -44,15 +44,16 @@ class UnitGradients {
 };
 
 // Call after the backward pass. `trained`: the parameters that the gradients are taken for. Keeps
-// up to `scratch` bytes of built gradients and works in pieces of at most that many bytes (but at
-// least one pair of examples or one channel). Throws std::logic_error unless each parameter is on
-// the tape exactly once.
+// up to `scratch` bytes of gradients and works in pieces of at most that many bytes (but at least
+// one pair of examples or one channel). Throws std::logic_error unless each parameter is on the
+// tape exactly once.
 inline constexpr std::int64_t kExampleScratch = std::int64_t{64} << 20;
 std::unique_ptr<UnitGradients> example_gradients(
     const Tape& tape, const std::vector<Placed>& trained, std::int64_t scratch = kExampleScratch);
 
-// True if all parameters of the model are weights and biases of Linear and ungrouped convolution
-// layers. Otherwise each example's gradient takes a separate pass.
+// Whether example_gradients() takes this model: it was not exported, and all parameters are weights
+// and biases of Linear and ungrouped convolution layers. If not, each example's gradient takes a
+// pass.
 bool has_example_gradients(const Model& model);
 
 // True if the model has batch norm: then no single example's gradient exists.

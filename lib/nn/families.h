@@ -1,6 +1,5 @@
-// The model families, by name. To add one, write a function that builds its
-// layers (here or in a file of its own) and add a row to the table in
-// families.cpp.
+// The model families, such as vgg or gpt. To add one, write a function that builds its layers (here
+// or in a file of its own) and add a row to the table in families.cpp.
 #pragma once
 
 #include <array>
@@ -20,27 +19,27 @@ namespace abtrain::nn {
 // A tensor's name in torchvision.
 struct TorchvisionName {
   std::string name;
-  bool flat = false;  // torchvision stores a matrix, O x (I*kh*kw)
+  bool flat = false;  // torchvision stores it as O x (I*kh*kw)
 };
 
-// A tensor that files may hold as one of several equal parts of a larger tensor, which lie one
-// after another along its outputs.
+// A tensor that files may store as part number `part` of a larger tensor `whole`, which has `parts`
+// equal parts along its outputs.
 struct PartOf {
   std::string whole;
   int part = 0;
   int parts = 1;
 };
 
-// How another library's files hold a model of the family, apart from the names.
+// How files of another library store a model of the family, apart from tensor names.
 struct FileForm {
-  std::string library = {};               // "": timm and torchvision
-  std::string prefix = {};                // that names may begin with
+  std::string library = {};                  // "": timm and torchvision
+  std::string prefix = {};                   // names may begin with this
   std::vector<std::string> transposed = {};  // globs of weights stored as I x O
   std::vector<std::string> ignored = {};     // globs of tensors that a model does not need
   // Tensors that a file may hold twice: the copy's name, the model's own name.
   std::vector<std::pair<std::string, std::string>> copies = {};
   // Tensors that never change. Merged models are stored with these and with all copies, so that
-  // strict loading works.
+  // load_state_dict(strict=True) works.
   struct Constant {
     std::string name;
     at::Tensor tensor;
@@ -56,17 +55,17 @@ struct FileForm {
   }
 };
 
-// A width that a configuration can choose separately.
+// A number of channels or features that a configuration can choose separately.
 struct FreeWidth {
-  std::int64_t count = 0;           // channels or features in the model
-  std::vector<std::string> layers;  // names or globs of layers whose parameter counts it decides
+  std::int64_t count = 0;           // in the model as built
+  std::vector<std::string> layers;  // names or globs of the layers that it resizes
   std::int64_t divisor = 1;
   // True if the layers lie between this width and one that is not free, so that their parameters
   // grow linearly with it; false if they lie between two free widths.
   bool is_inner = false;
 };
 
-// The result of a family's function.
+// A model as a family's function builds it.
 struct Architecture {
   std::unique_ptr<Layer> layers;
   // Layers kept dense by default: names or globs.
@@ -76,8 +75,7 @@ struct Architecture {
   FileForm file = {};
   // Why the model should not be trained as it is; empty if it can be.
   std::string untrainable = {};
-  // The initial values of a tensor, in the layout of FileForm's file. Null: initial values are
-  // drawn.
+  // Returns a tensor's initial values, in the file's layout (FileForm). Null: values are drawn.
   std::function<at::Tensor(const std::string& name)> initial = nullptr;
   // Bytes of the largest result of any operator, for a batch of this many examples. Null: unknown.
   // May be called as long as `layers` exists.
@@ -130,7 +128,7 @@ struct Renaming {
 // Replaces the first prefix that matches; returns the name unchanged if none matches.
 std::string renamed(std::span<const Renaming> renamings, const std::string& name);
 
-// The numbers in which the models of one family differ.
+// The numbers in which the models of a family differ; each function says which.
 using Sizes = std::array<std::int64_t, 5>;
 
 // vgg11, vgg13, vgg16, vgg19 (Simonyan and Zisserman 2014) as in timm: no batch
@@ -141,19 +139,19 @@ Architecture vgg(const ModelOptions& options, const data::ExampleShape& shape, c
 Architecture vgg_small(
     const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
 // resnet18, resnet34 and resnet50 (He et al. 2015). Sizes: the number of blocks in each of the four
-// stages, then 1 for blocks of 1x1, 3x3 and 1x1 convolutions, the last with four times the
-// channels. As in torchvision and timm, the 3x3 convolution has the stride.
+// stages, then 1 for bottleneck blocks (1x1, 3x3 and 1x1 convolutions, the last with four times the
+// channels). As in torchvision and timm, their 3x3 convolution has the stride.
 Architecture resnet(
     const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
-// vit-tiny, vit-small, vit-base (Dosovitskiy et al. 2020, Touvron et al. 2021)
-// as in timm: a class token and 12 blocks, with a head for each 64 features;
-// `model.width` makes the heads wider or narrower. Sizes: the features.
+// vit-tiny, vit-small, vit-base (Dosovitskiy et al. 2020, Touvron et al. 2021) as in timm: a class
+// token and 12 blocks, with one attention head per 64 features; `model.width` makes the heads wider
+// or narrower. Sizes: the features.
 Architecture vit(const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
-// GPT-2 (Radford et al. 2019), with Hugging Face's names and layout. Sizes: the layers, heads and
-// features of gpt-nano, gpt-mini and gpt-small; a key can replace each.
+// GPT-2 (Radford et al. 2019), with Hugging Face's names and layout. Sizes: layers, heads and
+// features, each of which a key can replace.
 Architecture gpt(const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
-// The model in the file `model.file` (nn/exported). Throws MissingInput; DamagedData; Config for a
-// model that cannot run here or does not fit the shape.
+// The model in the file `model.file` (nn/exported). Throws Error: MissingInput, DamagedData, or
+// Config for a model that cannot run here or does not fit the shape.
 Architecture exported(
     const ModelOptions& options, const data::ExampleShape& shape, const Sizes& sizes);
 

@@ -6,9 +6,9 @@
 
 namespace abtrain::nn {
 
-// x: any shape and type. For fp32 on the CPU, one pass computes the value and, if a gradient will
-// be needed, the slope, which is kept instead of x. Both are within 2e-6 of the formula, relative
-// to max(1, |y|).
+// x: any shape and type. For fp32 on the CPU, one pass computes y and, if a gradient will be
+// needed, dy/dx, which is kept instead of x. Both are within 2e-6 of the formula, relative to
+// max(1, |y|).
 at::Tensor gelu_tanh(const at::Tensor& x);
 
 }  // namespace abtrain::nn

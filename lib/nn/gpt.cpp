@@ -142,7 +142,8 @@ Architecture gpt(const ModelOptions& options, const data::ExampleShape& shape, c
   auto layers = std::make_unique<Sequential>();
   layers->add("", std::move(embedding));
   add_dropout(*layers, options);
-  // The branches add up, so their last layers start with smaller weights (Radford et al. 2019).
+  // The residual branches add up, so their last layers start with smaller weights (Radford et al.
+  // 2019).
   const double end = kDeviation / std::sqrt(2.0 * static_cast<double>(depth));
   const bool is_gated = options.activation == Activation::SwiGlu;
   Widths widths(options);

@@ -40,9 +40,9 @@ void product(const at::Tensor& a, const at::Tensor& b, at::Tensor c, float beta)
   }
 }
 
-// True for factors so thin that some of MKL's products are slow. A product with a thin right factor
-// takes half the time if that factor is transposed in memory; a thin gradient takes a quarter of
-// the time if its transpose is computed.
+// True for matrices so thin that some of MKL's products are slow. A product with a thin right
+// matrix takes half the time if that matrix is transposed in memory; a thin gradient takes a
+// quarter of the time if its transpose is computed.
 bool is_thin(const at::Tensor& matrix) {
   constexpr std::int64_t kThin = 16;
   return matrix.size(1) < kThin && matrix.scalar_type() == at::kFloat && matrix.is_cpu();
@@ -70,8 +70,7 @@ at::Tensor own(const at::Tensor& weight, std::int64_t g, std::int64_t groups) {
   const std::int64_t height = weight.size(0) / groups;
   return weight.narrow(0, g * height, height);
 }
-// The matrix by which a group's features are multiplied: its rows of the weight, or their transpose
-// if `turned`.
+// The matrix by which a group's features are multiplied: own(), or its transpose if `turned`.
 at::Tensor applied_weight(const at::Tensor& w, bool turned, std::int64_t g, std::int64_t groups) {
   const at::Tensor weight = own(w, g, groups);
   if (turned) {
@@ -84,7 +83,7 @@ at::Tensor batch(const at::Tensor& rows, std::int64_t groups) {
   return rows.unflatten(1, {groups, -1}).transpose(0, 1);
 }
 
-// Adds rows of features x times each group's weight (its transpose if `turned`) to y.
+// y += x times each group's weight (its transpose if `turned`); x and y have rows of features.
 void add_products(
     const at::Tensor& x, const at::Tensor& w, bool turned, std::int64_t groups, at::Tensor y) {
   if (x.is_cuda()) {
@@ -101,8 +100,8 @@ void add_products(
   }
 }
 
-// Returns rows of features x times each group's weight (its transpose if `turned`), plus the bias
-// if there is one. On the CPU the result is fp32 if x and w are bf16.
+// Returns x times each group's weight (its transpose if `turned`), plus the bias if there is one.
+// On the CPU the result is fp32 if x and w are bf16.
 at::Tensor products(
     const at::Tensor& x, const at::Tensor& w, bool turned, std::int64_t groups,
     const at::Tensor& bias = {}) {
@@ -348,8 +347,8 @@ class FactoredLinear : public torch::autograd::Function<FactoredLinear> {
   }
 
  private:
-  // Converts the features that one factor passes to the other, in either direction: scales them and
-  // brings them into the other factor's order and type.
+  // Scales the features that one factor passes to the other, in either direction, and brings them
+  // into the other factor's order and type.
   static at::Tensor between(
       const at::Tensor& rows, double scale, std::int64_t grid, at::ScalarType type) {
     const at::Tensor scaled = scale == 1 ? rows : rows * scale;

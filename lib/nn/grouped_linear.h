@@ -1,6 +1,6 @@
 // Linear maps in which each slice of the features has its own slice of the weight, and linear maps
-// whose products take bf16 factors and sum in fp32. A weight's gradient is added directly to its
-// grad(), if it has one; so is a bias's gradient in bf16 on a GPU.
+// that multiply in bf16 and sum in fp32. A weight's gradient is added directly to its grad(), if it
+// has one; so is a bias's gradient in bf16 on a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -7,7 +7,7 @@
 namespace abtrain::nn {
 
 struct Init {
-  enum class Kind { Kept, Uniform, Normal };  // Kept: as constructed
+  enum class Kind { Kept, Uniform, Normal };  // Kept: not drawn, as constructed
   Kind kind = Kind::Kept;
   double scale = 0;  // Uniform: bound; Normal: standard deviation
 };

@@ -44,7 +44,7 @@ struct NamedBuffer {
   at::Tensor* tensor;
 };
 
-// The tensors of a network, added by its layers. Names are PyTorch's ("features.0.weight").
+// The tensors of a network, listed by its layers with PyTorch's names ("features.0.weight").
 struct NamedTensors {
   std::vector<NamedWeight> weights;
   std::vector<NamedParameter> parameters;
@@ -78,12 +78,12 @@ struct Precision {
 struct Pass {
   bool training = false;
   at::Generator random = {};  // for dropout; needed only if dropout is active
-  Tape* tape = nullptr;  // where Linear and conv layers record the pass
-  // If above 0, batch norms normalize by the batch even in a pass that does not train, and running
-  // statistics move by this share towards the batch's statistics.
+  Tape* tape = nullptr;       // where Linear and conv layers record the pass
+  // If above 0, batch norms normalize by the batch even in a pass that does not train, and move
+  // their running statistics by this share towards the batch's statistics.
   double statistics_share = 0;
   Precision precision = {};
-  // Computes in fp32, only with PyTorch's operators (nn/recording.h).
+  // Compute in fp32, only with PyTorch's operators (nn/recording.h).
   bool plain = false;
 };
 

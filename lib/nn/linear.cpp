@@ -29,7 +29,7 @@ at::ScalarType product_type(
 
 namespace {
 
-// product_type() for a pass over `positions` positions (weight.h).
+// product_type() for a pass over `positions` (Weight::product_is_cheaper()).
 at::ScalarType type_of(
     const Weight& weight, const Precision& precision, std::int64_t positions, bool thin) {
   const bool is_whole = !weight.is_factored() || weight.rest.defined();
@@ -40,8 +40,8 @@ at::ScalarType type_of(
       thin);
 }
 
-// Whether a pass applies the weight as one matrix. Tapes and recordings always apply the factors in
-// turn.
+// Whether a pass applies the weight as one matrix. With a tape or in a recording, the factors are
+// always applied in turn.
 bool applies_whole(const Weight& weight, const Pass& pass, std::int64_t positions) {
   return !weight.is_factored() || (pass.tape == nullptr && !pass.plain && !weight.rest.defined() &&
                                    weight.product_is_cheaper(positions));
@@ -100,8 +100,9 @@ at::Tensor convolve(
   std::array<std::int64_t, 2> stride = window.stride;
   if (kernel_height == 1 && kernel_width == 1 && window.padding == std::array<std::int64_t, 2>{} &&
       (stride[0] > 1 || stride[1] > 1)) {
-    // A strided 1x1 convolution reads only these pixels. Without AVX-512, LibTorch 2.11's oneDNN
-    // writes out of bounds in its weight gradient (channels-last, few channels).
+    // A strided 1x1 convolution reads only these pixels, so take them beforehand: without AVX-512,
+    // LibTorch 2.11's oneDNN writes out of bounds in its weight gradient (channels-last, few
+    // channels).
     x = x.slice(2, 0, std::nullopt, stride[0])
             .slice(3, 0, std::nullopt, stride[1])
             .contiguous(x.suggest_memory_format());
@@ -199,7 +200,7 @@ at::Tensor apply_conv(
            1;
   };
   const std::int64_t pixels = input.size(0) * output_side(0) * output_side(1);
-  constexpr std::int64_t kPaysFrom = 4'000'000;  // with oneDNN
+  constexpr std::int64_t kPaysFrom = 4'000'000;  // multiplications, with oneDNN
   const Precision precision = {pass.precision.type, pass.precision.least.value_or(kPaysFrom)};
   const at::ScalarType type = type_of(weight, precision, pixels, false);
   if (applies_whole(weight, pass, pixels)) {

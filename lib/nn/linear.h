@@ -10,13 +10,13 @@
 
 namespace abtrain::nn {
 
-// The type in which a product with this weight is computed. `thin`: as in
-// ops::bf16_product_pays_from().
+// The type in which a product with this weight is computed. `thin`: a side of a matrix is below 16
+// (ops::bf16_product_pays_from()).
 at::ScalarType product_type(
     const Precision& precision, const at::Tensor& weight, std::int64_t multiplications,
     bool thin = false);
 
-// Applies a weight, dense or factored, to an input of ... x I; returns ... x O. The bias, O, may be
+// Applies a weight, dense or factored, to an input (... x I); returns ... x O. The bias (O) may be
 // undefined.
 at::Tensor apply_linear(
     const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Pass& pass);
@@ -37,8 +37,7 @@ at::Tensor apply_conv(
     const Weight& weight, const at::Tensor& bias, const at::Tensor& input, const Window& window,
     const Pass& pass);
 
-// A layer that maps `in` features to `out` features. Initialized as in PyTorch unless `init` is
-// given.
+// A layer that maps `in` features to `out` features. Without `init`, initialized as in PyTorch.
 std::unique_ptr<Layer> linear(
     std::int64_t in, std::int64_t out, bool bias = true, std::optional<LayerInit> init = {});
 

@@ -47,7 +47,7 @@ void drop_smallest(std::vector<NamedWeight>& weights, double share) {
   for (const NamedWeight& w : weights) {
     total += numel(w);
   }
-  // In floating point, a share such as 0.29 of 100 is slightly below the intended number.
+  // In floating point, 0.29 * 100 is slightly below 29.
   constexpr double kHair = 1e-9;
   const double allowed = share * static_cast<double>(total) * (1 + kHair);
   std::ranges::stable_sort(weights, {}, numel);
@@ -67,8 +67,7 @@ void drop_smallest(std::vector<NamedWeight>& weights, double share) {
 
 }  // namespace
 
-// Each number takes one random word. So a thread can begin at any block of four words, and the
-// values do not depend on the number of threads.
+// Each number takes one random word, so a thread can begin at any block of four words.
 void draw(const at::Tensor& tensor, const Init& init, const Random& random) {
   if (init.kind == Init::Kind::Kept) {
     return;

@@ -20,7 +20,7 @@
 
 namespace abtrain::nn {
 
-// Tensors that all models of a process share, so that frozen tensors are in memory once.
+// Tensors that a model and its copies share, so that frozen tensors are in memory once.
 class SharedTensors {
  public:
   // Returns the tensor of this name on this device; the first call makes it.
@@ -50,7 +50,7 @@ class Model {
   void compute_in(const Precision& precision) {
     precision_ = precision;
   }
-  // Recomputes the running statistics from the batches k = 0, 1, ..., one batch per call. Batch
+  // Recomputes the running statistics from batches, one per call, numbered k = 0, 1, ... Batch
   // norms normalize by the batch; everything else is as in an evaluation. Afterwards the
   // statistics, written in place, are the averages of the means and of the unbiased variances of
   // batches 0 .. k. Records no gradients.
@@ -82,15 +82,15 @@ class Model {
   // Parameter count of the dense model, and the count of frozen parameters among them.
   std::int64_t dense_parameters() const;
   std::int64_t frozen_parameters() const;
-  // Parameter count of the model as stored: factors of factored weights, and no frozen parameters
-  // if there is a base().
+  // Parameter count of the model as stored: factors in place of factored weights, and without
+  // frozen parameters if there is a base().
   std::int64_t stored_parameters() const;
 
   // Freezes the weights and parameters that match these names or globs, of tensors or of their
   // layers. If several patterns match a tensor, the last one decides; a pattern with a leading `!`
   // makes its matches trained. Throws Error(Config) for a pattern that matches nothing.
   void freeze(const std::vector<std::string>& patterns);
-  // If model files leave out the frozen parts of the initial state, the hash of that state; else
+  // If model files leave out frozen tensors: the hash of the initial state, which holds them; else
   // empty.
   const std::string& base() const {
     return base_;
@@ -123,7 +123,8 @@ class Model {
     return architecture_.largest_result == nullptr ? 0 : architecture_.largest_result(examples);
   }
 
-  // Fills every weight with numbers drawn from (seed, the weight's place in the model). init:
+  // Fills every weight with random numbers, which depend only on the seed and the weight's place in
+  // the model. init:
   //   kaiming     as the layer says (nn/init.h): as torchvision for resnet, as timm
   //               for vgg and vit
   //   orthogonal  every weight matrix is drawn from N(0, 1) and replaced by the factor
@@ -157,10 +158,10 @@ class Model {
 // Fills a contiguous fp32 tensor on the CPU. The values do not depend on the number of threads.
 void draw(const at::Tensor& tensor, const Init& init, const Random& random);
 
-// Whether the model has weights with an adapter's factors.
+// Whether the model has weights that consist of a frozen part and an adapter.
 bool is_adapted(const Model& model);
 
-// Whether a name or glob matches the tensor's name or its layer's.
+// Whether a name or glob matches the name of the tensor or of its layer.
 bool matches_tensor(const std::string& pattern, const std::string& tensor);
 
 // The layers with a weight, for messages: "conv1, fc".
@@ -174,11 +175,11 @@ std::vector<int> weight_positions(const Model& model);
 
 // Returns the weights to factor, in the model's order. Candidates match a name or glob of `only`
 // (empty: all) and are neither fixed nor, unless `frozen` is set, frozen. Weights that match a name
-// or glob of `keep_dense` stay dense ("default" stands for the model's own list). So do the
-// smallest of the remaining candidates, as long as they together have at most the share
-// `dense_share` of all remaining candidates' parameters (among equally large weights, the first in
-// the model). Throws Error(Config) for a pattern that matches no layer, and for a share that takes
-// every layer.
+// or glob of `keep_dense` stay dense ("default" stands for the model's own list). Of the remaining
+// candidates, the smallest also stay dense, as many as together have at most the share
+// `dense_share` of the remaining parameters (of equally large weights, the first in the model).
+// Throws Error(Config) for a pattern that matches no layer, or if the share leaves no layer to
+// factor.
 std::vector<NamedWeight> factorable_weights(
     const Model& model, const std::vector<std::string>& keep_dense, double dense_share = 0,
     const std::vector<std::string>& only = {}, bool frozen = false);

@@ -33,14 +33,14 @@ struct ModelOptions {
   // Widths of the layers that the family lists (Architecture::widths), each times `width`; empty:
   // the family's own widths.
   std::vector<std::int64_t> widths = {};
-  bool folded_head = false;                               // vgg: without taps that only see copies
-  StemName stem = StemName::Auto;                         // resnet
+  bool folded_head = false;        // vgg: head kernel fits its input
+  StemName stem = StemName::Auto;  // resnet
   // vit, in pixels; nullopt: depends on the size of the images.
   std::optional<std::int64_t> patch_size;
   bool qkv_bias = true;  // vit
   double drop_rate = 0;  // dropout before the classifier; gpt: everywhere
-  double drop_path = 0;  // vit: stochastic depth, last block
-  // gpt. nullopt: as the family's name says; for context, the data's.
+  double drop_path = 0;  // vit: stochastic-depth rate of the last block
+  // gpt. nullopt: as the model's name says; for `context`, data.context.
   std::optional<std::int64_t> layers, heads, features, context;
   Positions positions = Positions::Learned;
   Activation activation = Activation::Gelu;

@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The numbers given to the tensors of a pass, by tensor identity.
+// Numbers the tensors of a pass, which it tells apart by identity.
 class Numbering {
  public:
   // Returns the tensor's number, or the result of `unknown` if it has none.
@@ -61,7 +61,7 @@ ordered_json named_argument(c10::TypeKind kind, const c10::IValue& value) {
         default:
           return {{"memory_format", "preserve_format"}};
       }
-    default:  // a layout, a device or a generator is the input's
+    default:  // a layout, a device or a generator: as the input's
       return nullptr;
   }
 }
@@ -164,8 +164,7 @@ class Recorder {
     }
     if (value.isTensor()) {
       const at::Tensor& tensor = value.toTensor();
-      // A wrapped number, which does not influence the type of a result, is recorded as a plain
-      // one.
+      // A wrapped number (a scalar that PyTorch made a tensor) is recorded as a plain number.
       return tensor.unsafeGetTensorImpl()->is_wrapped_number()
                  ? argument(c10::IValue(tensor.item()), type)
                  : ordered_json{{"tensor", number(tensor)}};
@@ -191,7 +190,7 @@ class Recorder {
                  : named_argument(type.kind(), value);
     }
     if (value.isDevice() || value.isGenerator()) {
-      return nullptr;  // the input's
+      return nullptr;  // as the input's
     }
     ABT_CHECK(
         value.isList(), Config,
@@ -227,7 +226,8 @@ class Recorder {
   std::exception_ptr failure_;
 };
 
-// The recorder of this thread's pass: PyTorch calls plain functions, which have no state.
+// The recorder of this thread's pass. Global, because PyTorch's callbacks are functions without
+// state.
 thread_local Recorder* recorder_here = nullptr;
 
 class Listening {
@@ -271,9 +271,9 @@ struct Recorded {
   std::vector<at::Tensor> constants;
 };
 
-// Returns c, b, t and bt for a number that had these values in the passes. The passes are (2, T),
-// (3, T), (5, T) and, if T varies, (2, T-1), (3, T-1), (3, T-2). The third and the sixth check the
-// formula that follows from the others.
+// Returns the formula [c, b, t, bt] (recording.h) of a number that had these values in the passes.
+// The passes' (examples, tokens) are (2, T), (3, T), (5, T) and, if T varies, (2, T-1), (3, T-1),
+// (3, T-2). The third and the sixth check the formula that follows from the others.
 ordered_json formula(const std::vector<Recorded>& passes, const std::vector<std::int64_t>& found) {
   const std::int64_t t0 = passes[0].probe.tokens, b0 = passes[0].probe.examples;
   std::int64_t t = 0, bt = 0;

@@ -1,5 +1,5 @@
-// A model's evaluation as a list of PyTorch's operators, from which other programs build the same
-// network for any batch size. Factored layers are two operators each.
+// Records a model's evaluation pass as a list of PyTorch's operators, from which other programs
+// build the same network for any batch size. A factored layer becomes two operators.
 //
 //   nn::Recording recording = nn::record(model, shape);
 //   atomic_write("graph.json", recording.graph.dump());
@@ -30,13 +30,13 @@ struct Recording {
   // An integer that depends on the input's sizes is a list [c, b, t, bt], which stands for c + b B
   // + t T + bt B T with B examples of T tokens. The input's sizes are written likewise.
   nlohmann::ordered_json graph;
-  // NAME for a dense tensor of the model; NAME.inner, NAME.outer and NAME.rest for a factored
-  // weight, with the shapes of nn/weight.h; constant_N for unnamed tensors. float64 is stored bit
-  // for bit as int64.
+  // Names: NAME for a dense tensor of the model; NAME.inner, NAME.outer and NAME.rest for a
+  // factored weight, with the shapes of nn/weight.h; constant_N for unnamed constants. A float64
+  // constant is stored bit for bit as int64.
   std::vector<std::pair<std::string, at::Tensor>> tensors;
 };
 
-// Runs the model on the CPU, on a few batches of this shape and of fewer tokens. Throws
+// Runs the model on the CPU on a few batches of this shape, some with fewer tokens. Throws
 // Error(Config) if its operators depend on the sizes in a way that the graph cannot express.
 Recording record(Model& model, const data::ExampleShape& shape);
 

@@ -11,7 +11,7 @@
 
 namespace abtrain::nn {
 
-// A weight, a bias or both, and the map that applies them:
+// A weight, a bias or both, and the recorded map that applied them:
 // - weight O x I, inputs B x ... x I: a linear map;
 // - weight O x I x kh x kw, inputs B x I x H x W: a convolution;
 // - weight O x I x kh x kw, inputs B x I: a convolution without padding of
@@ -26,22 +26,22 @@ struct LinearMap {
   std::shared_ptr<at::Tensor> gradient = nullptr;
   std::int64_t stride = 1;  // for a convolution
   std::int64_t padding = 0;
-  // This many maps side by side. Each maps its slice of the inputs (I features or channels) to its
-  // slice of the outputs by its slice of the weight's rows; the weight's I is the number of one
-  // slice's inputs.
+  // This many maps side by side. Each maps its slice of the inputs to its slice of the outputs by
+  // its slice of the weight's rows; the weight's I counts the inputs of one slice.
   std::int64_t groups = 1;
 };
 
 struct Tape {
   std::vector<LinearMap> maps;  // of one pass; clear them before the next
 
-  // Takes the weight, bias, input, stride and padding from `map`. `output` must be the map's direct
-  // result, not a view: the hook of a view that is later written in place is never called.
+  // Adds `map`, with its weight, bias, input, stride, padding and groups set. `output` must be the
+  // map's direct result, not a view: the hook of a view that is later written in place is never
+  // called.
   void record(LinearMap map, const at::Tensor& output);
 };
 
-// Applies grouped_linear() in this type and, if there is a tape, records it. The bias may be
-// undefined.
+// Applies a linear map as grouped_linear() does and, if there is a tape, records it. The bias may
+// be undefined.
 at::Tensor linear(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type,
     Tape* tape, std::int64_t groups = 1);

@@ -11,8 +11,8 @@
 namespace abtrain::nn {
 
 // Multi-head self-attention. If `causal` is set, each token attends to itself and to the tokens
-// before it; otherwise to all tokens. If `rotary` is set, queries and keys are rotated. Add the
-// layer of queries, keys and values, or one layer for each; then the output's layer.
+// before it; otherwise to all tokens. If `rotary` is set, queries and keys are rotated. First add()
+// one layer for queries, keys and values together, or one for each; then the output layer.
 class Attention : public Sequential {
  public:
   Attention(std::int64_t heads, bool causal, bool rotary)
@@ -21,13 +21,13 @@ class Attention : public Sequential {
 
  private:
   // Rotates the pairs (i, i + d/2) of a head's d features by the angle position * 10000^(-2i/d) (Su
-  // et al. 2021). `x`: B x heads x tokens x d; rotated in fp32 if it has fewer bits. `anew`: uses
-  // no angles of an earlier call.
+  // et al. 2021). `x`: B x heads x tokens x d; rotated in fp32 if it has fewer bits. `anew`: does
+  // not reuse the angles of an earlier call.
   at::Tensor turned(const at::Tensor& x, bool anew);
 
   std::int64_t heads_;
   bool causal_, rotary_;
-  at::Tensor cos_, sin_;  // of the last call's angles, tokens x d/2
+  at::Tensor cos_, sin_;  // of the angles in the last call, tokens x d/2
 };
 
 // A linear layer whose initial weights have this standard deviation.
@@ -35,16 +35,16 @@ inline constexpr double kDeviation = 0.02;
 std::unique_ptr<Layer> normal_linear(
     std::int64_t in, std::int64_t out, bool bias = true, double deviation = kDeviation);
 
-// The number of features inside a block's attention, over all heads, and inside its MLP.
+// The number of features inside a block's attention (all heads together) and inside its MLP.
 struct InnerWidths {
   std::int64_t attention, mlp;
 };
-// The widths from model.widths, else `own`. `blocks`: a glob of the blocks' names; `divisor`: the
-// attention's width must be a multiple of it.
+// Returns the widths in model.widths, by default `own`. `blocks`: a glob of the blocks' names;
+// `divisor`: the attention's width must be a multiple of it.
 InnerWidths inner_widths(
     Widths& widths, const std::string& blocks, const InnerWidths& own, std::int64_t divisor);
 
-// x = x + drop(attn(norm(x))), then x + drop(mlp(norm(x))).
+// A block computes y = x + drop(attn(norm(x))), then y + drop(mlp(norm(y))).
 struct BlockForm {
   const char* attention_norm;
   const char* mlp_norm;

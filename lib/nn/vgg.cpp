@@ -13,7 +13,7 @@ namespace {
 
 constexpr Sizes kChannels = {64, 128, 256, 512, 512};
 
-// Max pooling follows each stage. `widths` gives the widths of the convolutions.
+// Builds the convolutions, with max pooling after each stage. `widths` gives their widths.
 std::unique_ptr<Layer> features_of(
     const Sizes& stages, bool normalizes, const ModelOptions& options,
     const data::ExampleShape& shape, Widths& widths) {
@@ -44,7 +44,7 @@ std::unique_ptr<Layer> features_of(
   return features;
 }
 
-// The head replaces torchvision's three linear layers.
+// Where timm's head has convolutions, torchvision has linear layers, with flat weights.
 TorchvisionName torchvision_vgg_name(const std::string& name) {
   constexpr std::array<Renaming, 3> kHead = {
       {{"pre_logits.fc1.", "classifier.0."},

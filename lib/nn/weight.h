@@ -9,12 +9,11 @@
 // transposed: inner = B, outer = A. Transposed: inner = A^T, outer = B^T.
 //
 // In a grid of k x k blocks, each block has its own factors, of rank s = r / k: as many parameters
-// and operations as factors of rank r, but a product of rank up to k r. Inputs and outputs fall
-// into k classes of neighbors. The block W_oi, for output class o and input class i, is outer_oi *
-// inner_oi.
-// `inner` (k r x I/k, or k r x I/k x kh x kw) stacks, for each input class i, its inner_oi over o;
-// this is the weight of a grouped convolution. `outer` (O x r) holds, for each output class o, its
-// outer_oi side by side over i.
+// and operations as factors of rank r, but a product of rank up to k r. Inputs and outputs are
+// split into k classes of neighbors. The block W_oi, for output class o and input class i, is
+// outer_oi * inner_oi. `inner` (k r x I/k, or k r x I/k x kh x kw) stacks, for each input class i,
+// the inner_oi of all o, as in the weight of a grouped convolution. `outer` (O x r) holds, for each
+// output class o, the outer_oi of all i side by side.
 //
 // An adapter (LoRA, arXiv 2106.09685; PiSSA, 2404.02948) leaves the weight that it adapts
 // unchanged: the weight is `rest` + scale * outer * inner, and only the factors are trained. Its A
@@ -84,12 +83,11 @@ class Weight {
   void set_frozen(bool frozen) {
     frozen_ = frozen;
   }
-  // Takes over the form of another weight of the same sizes: whether it adapts, its grid, `rest`,
-  // `scale` and `start`.
+  // Copies adapts(), the grid, `rest`, `scale` and `start` from a weight of the same sizes.
   void adopt_form(const Weight& other);
 
-  // k: the number of blocks per side of the factors' grid; 1 if not set. It divides the inputs I
-  // and the outputs O.
+  // k: the number of blocks per side of the factors' grid, a divisor of the inputs I and the
+  // outputs O.
   std::int64_t grid() const {
     return grid_;
   }
@@ -118,10 +116,10 @@ class Weight {
   at::Tensor matrix() const {
     return to_matrix(dense);
   }
-  // Converts such a matrix to a dense weight, laid out like `dense`.
+  // The inverse: converts a matrix to a weight laid out like `dense`.
   at::Tensor from_matrix(const at::Tensor& matrix) const;
-  // Replace the weight's contents: by factors, whose grid becomes the weight's, or by a dense
-  // weight (undefined: by nothing).
+  // Replace the weight's contents by factors and their grid, or by a dense weight (may be
+  // undefined).
   void set_factors(const linalg::LowRankPair& pair);
   void set_dense(at::Tensor weight);
   // Replaces the weight's contents by factors of this rank or, for rank 0, a dense weight, with
@@ -131,8 +129,8 @@ class Weight {
   linalg::LowRankPair pair() const;
   // The dense or merged weight, O x I (x kh x kw); a new tensor if factored.
   at::Tensor merged() const;
-  // A pair with the product by which an adapter changes its initial weight: scale * A * B minus the
-  // product of `start`. If there is a `start`, the pair has twice the rank.
+  // Returns an adapter's change of the initial weight as a product: scale * A * B minus the product
+  // of `start`. With a `start`, the pair has twice the rank.
   linalg::LowRankPair change() const;
   // True if forming A B and making one dense pass takes fewer flops than applying the factors one
   // after another, for a pass over `positions` (rows of a linear layer, output pixels of a
@@ -152,20 +150,19 @@ class Weight {
   at::Tensor dense;  // undefined while factored
   at::Tensor inner;  // undefined while dense
   at::Tensor outer;
-  // For an adapter with factors: fp32 or bf16, laid out like `dense`. Otherwise `rest` is undefined
-  // and `scale` 1.
+  // The frozen part of an adapter's weight, fp32 or bf16, laid out like `dense`. Without an
+  // adapter, `rest` is undefined and `scale` 1.
   at::Tensor rest;
   double scale = 1;
-  // Factors whose product, added to `rest`, gives the initial weight; undefined: `rest` is that
-  // weight.
+  // An adapter's first factors: their product plus `rest` is the initial weight. Undefined: `rest`
+  // is that weight.
   linalg::LowRankPair start;
 
  private:
   bool is_inner(Factor which) const {
     return (which == Factor::A) == transposed();
   }
-  // Transposes a matrix, a factor or a grid of them from the orientation with m >= n to outputs x
-  // inputs, and back.
+  // If transposed(), transposes a matrix, a factor or each block of a grid, for either direction.
   at::Tensor turned(const at::Tensor& matrix) const;
   std::vector<std::int64_t> sizes_;
   bool fixed_;

@@ -1,11 +1,11 @@
 // Builds a batch from images stored as bytes: random crop, flip and erasing,
 // normalization, layout and cast in one pass over memory.
 //
-// Random numbers are counter-based. Each image has the stream (seed, Augment, epoch, index) and
-// draws from it in this order: rows down and columns right (crop), a coin (flip), a uniform number
-// and a box (erasing). A step that is off draws nothing. Hence the result for an image is
-// bit-identical in every batch and on every device. On CUDA the kernel is queued on this thread's
-// current stream.
+// Random numbers are counter-based. Each image has a random stream with the key (seed, Augment,
+// epoch, index), and draws from it in this order: rows down and columns right (crop), a coin
+// (flip), a uniform number and a box (erasing). A step that is off draws nothing. Hence the result
+// for an image is bit-identical in every batch and on every device. On CUDA the kernel is queued on
+// this thread's current stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -23,8 +23,8 @@ using at::BFloat16;
 // time.
 constexpr std::int64_t kSide = 64;
 constexpr std::int64_t kDepth = 512;
-// LibTorch compiles and keeps a kernel for each shape and stride, so sizes that depend on a rank
-// are padded to a multiple of this.
+// LibTorch compiles and keeps a kernel for each shape and stride. To limit their number, sizes
+// (such as ranks of factors) are padded to a multiple of this.
 constexpr std::int64_t kStep = 16;
 // The largest number of rows in a strip of sums, so that a strip fits the second-level cache.
 constexpr std::int64_t kStripRows = 1024;
@@ -87,8 +87,8 @@ void transpose(
   }
 }
 
-// Returns a copy of the rows of a, each padded with zeros to `depth` elements. Its rows from m on
-// may hold anything.
+// Returns a copy of the rows of a, each padded with zeros to `depth` elements. Rows of the copy
+// from m on may hold anything.
 at::Tensor packed_rows(
     const Bf16Matrix& a, std::int64_t m, std::int64_t k, std::int64_t depth, bool shared) {
   const at::Tensor packed = at::empty({filled(m), depth}, at::kBFloat16);
@@ -212,9 +212,9 @@ void bf16_in_blocks(
     const Bf16Matrix& a, const Bf16Matrix& b, float* c, std::int64_t row_of_c, std::int64_t m,
     std::int64_t n, std::int64_t k, float beta, float alpha) {
   // A transposed left matrix is copied as a whole, the right matrix block by block. The product can
-  // also be computed as c^T = b^T a^T. If the left matrix is transposed both ways, the smaller of a
-  // and b goes left, provided that this saves more than transposing c costs, which takes about
-  // eight times as long per element.
+  // also be computed as c^T = b^T a^T. If the left matrix is transposed in both forms, the smaller
+  // of a and b goes left, provided that this saves more than transposing c costs. Transposing c
+  // takes about eight times as long per element.
   const bool swapped = a.transposed && !b.transposed && k * (m - n) > 8 * m * n;
   const Bf16Matrix left = swapped ? Bf16Matrix{b.data, true, b.row} : a;
   const Bf16Matrix right = swapped ? Bf16Matrix{a.data, false, a.row} : b;

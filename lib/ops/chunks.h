@@ -24,10 +24,10 @@ void add_with_norms(
     const at::Tensor& u, const at::Tensor& g, bool add, std::int64_t chunk,
     const at::Tensor& norms);
 
-// For each j, divides chunk indices[j] of u by `members`, rounds it to fp16 and writes it to `wire`
-// from element j C on (zeros for elements past the end of u). Then subtracts members times the
-// rounded values from u. indices: int32, ascending, without duplicates (checked on the CPU only).
-// wire: fp16, indices x C elements.
+// For each j, divides chunk indices[j] of u by `members` (the number of workers in the mean),
+// rounds it to fp16, and writes it to `wire` from element j C on (zeros for elements past the end
+// of u). Then subtracts members times the rounded values from u. indices: int32, ascending, without
+// duplicates (checked on the CPU only). wire: fp16, indices x C elements.
 void take_chunks(
     const at::Tensor& u, const at::Tensor& indices, std::int64_t chunk, int members,
     const at::Tensor& wire);

@@ -43,7 +43,7 @@ class CodeBlocks {
   Range all() const {
     return {0, size()};
   }
-  // The part that worker `i` of n serves.
+  // The part that falls to worker `i` if n workers divide the blocks evenly.
   Range share(int n, int i) const {
     return {size() * i / n, size() * (i + 1) / n};
   }

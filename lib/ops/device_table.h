@@ -16,8 +16,8 @@ class DeviceTable {
  public:
   std::vector<T> host;
 
-  // Returns the rows in memory that the device can read. The first call for a device other than the
-  // CPU copies `host` there; `host` must not change afterwards.
+  // Returns the table in memory that the device can read. The first call for a device other than
+  // the CPU copies `host` there; `host` must not change afterwards.
   const T* on(c10::Device device) {
     if (device.is_cpu() || host.empty()) {
       return host.data();

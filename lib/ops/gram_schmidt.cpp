@@ -17,7 +17,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// The team of lanes for orthonormal_rows(), all in one thread.
+// The Team of orthonormal_rows() on the host: all lanes in one thread.
 class LaneTeam {
  public:
   explicit LaneTeam(std::int64_t length) : length_(length) {}
@@ -86,8 +86,8 @@ void gram_schmidt_on_gpu(const at::Tensor& flat, const std::vector<RowSet>& sets
   queue();
 }
 
-// Subtracts from each row after the first set.done rows its projection on these. A row that then
-// consists of rounding errors only becomes zero.
+// Subtracts from each row after the first set.done rows its projection on those. A row of which
+// only rounding errors are left becomes zero.
 void project(const at::Tensor& flat, const RowSet& set) {
   const at::Tensor rows =
       flat.narrow(0, set.offset, set.rows * set.length).view({set.rows, set.length});

@@ -5,10 +5,10 @@
 //
 // For each k, the first k rows keep their span. A row that depends on the rows before it (less than
 // 1e-5 of its length is left), such as a row of zeros, is replaced by a row that is orthonormal to
-// them, made from the unit vector along the axis in which the rows before it have the smallest sum
-// of squares. The result never has a NaN, even if a row holds one. If no matrix has more than
-// kGramPanel rows, CPU and CUDA results are bit-identical, and on CUDA one kernel handles up to
-// kMaxRowSets matrices. Kernels are queued on this thread's current stream.
+// them. That row is made from the unit vector along the axis in which the rows before it have the
+// smallest sum of squares. The result never has a NaN, even if a row holds one. If no matrix has
+// more than kGramPanel rows, CPU and CUDA results are bit-identical, and on CUDA one kernel handles
+// up to kMaxRowSets matrices. Kernels are queued on this thread's current stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>

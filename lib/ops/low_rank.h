@@ -2,8 +2,8 @@
 // matrix: out = P^T Q, or out -= P^T Q.
 //
 // All are fp32, contiguous and on one device. On the CPU each element is one chain of fused
-// multiply-adds over the r ranks in order, so that the results of all workers are bit-identical,
-// which a library's product does not guarantee. On CUDA it is LibTorch's product.
+// multiply-adds over the r ranks in order. Unlike a library's product, it therefore has the same
+// bits on all workers. On CUDA it is LibTorch's product.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,6 @@
-// Statistics of the magnitudes of each tensor of a table of blocks, from which levels and
-// thresholds of codes are computed. CPU and GPU results are bit-identical. On CUDA the kernels are
-// queued on this thread's current stream, and nothing is read back.
+// Statistics of the magnitudes of each tensor of a table of blocks. Gradient compression computes
+// the levels and thresholds of its codes from them. CPU and GPU results are bit-identical. On CUDA
+// the kernels are queued on this thread's current stream, and nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,6 @@
-// The decisions of PairBalance (Cooper et al., "Coordinating Distributed
-// Example Orders for Provably Accelerated Training", arXiv 2302.00845,
-// algorithm 2) on rows D_0, D_1, ... in turn, that is
+// The decisions of PairBalance (Cooper et al., "Coordinating Distributed Example Orders for
+// Provably Accelerated Training", arXiv 2302.00845, algorithm 2) on rows D_0, D_1, ... (differences
+// of gradients) in turn, that is
 //   sign_j = <S, D_j> <= 0 ? +1 : -1;  S += sign_j D_j,
 // computed from inner products alone. Let S be the sum before the first row, and S_j the sum before
 // row j. Then

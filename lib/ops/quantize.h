@@ -27,11 +27,11 @@ struct Coding {
   std::int64_t block = 1024;  // a power of two
   bool rotate = true;         // apply random signs and the Hadamard transform
   Lanes lanes = Lanes::Byte;
-  float limit = 7.5;   // codes are within offset - limit .. offset + limit,
-  float offset = 7.5;  // 0 .. 15
+  float limit = 7.5;   // codes lie in offset - limit .. offset + limit,
+  float offset = 7.5;  // which must lie in 0 .. 15
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
-  std::uint32_t signs = 0;  // these two number the streams within the seed and step
+  std::uint32_t signs = 0;  // these two number the random streams of a seed and step
   std::uint32_t rounding = 0;
   std::int64_t first = 0;  // index of u[0] in the streams, a multiple of 128
 };
@@ -40,10 +40,10 @@ struct Coding {
 // finite.
 void block_norms(const at::Tensor& u, std::int64_t block, const at::Tensor& norms);
 
-// Writes the codes of u. With `residual`, subtracts the decoded values from u. ranges (fp32, one
-// per block): R of block_code.h. A block with a range below 1e-25 contributes nothing and stays in
-// u; a block with a range that is not finite leaves 0 in u. codes: uint8 per element (Byte), int32
-// per pair (Pair), uint8 per pair (Nibble).
+// Writes the codes of u. With `residual`, subtracts the decoded values from u. ranges: the range R
+// of each block (kernels/codes/block_code.h), fp32. A block with a range below 1e-25 contributes
+// nothing and stays in u; a block with a range that is not finite leaves 0 in u. codes: uint8 per
+// element (Byte), int32 per pair (Pair), uint8 per pair (Nibble).
 void quantize_blocks(
     const at::Tensor& u, const at::Tensor& ranges, const Coding& coding, bool residual,
     const at::Tensor& codes);
@@ -67,9 +67,9 @@ void dequantize_blocks(
 // 4-bit codes, then the tail.
 void sum_codes(const at::Tensor& in, int members, const at::Tensor& out);
 
-// Adjusts `scale`, one fp32 value, to the share of the sums that were clamped, which it reads from
-// the shards' tails in `codes` (laid out as in Sums, in units of unit_of(block)). Multiplies the
-// scale by 1.1 if more than 4 % of the sums were clamped, divides it by 1.05 if fewer than 1 %
+// Adjusts `scale`, one fp32 value, to the share of the sums that were clamped. Reads this share
+// from the shards' tails in `codes`, laid out as in Sums, in units of unit_of(block). Multiplies
+// the scale by 1.1 if more than 4 % of the sums were clamped, divides it by 1.05 if fewer than 1 %
 // were, and keeps it within 0.25 .. `shards`.
 void update_scale(
     const at::Tensor& codes, std::int64_t units, std::int64_t block, int shards,

@@ -1,5 +1,5 @@
-// Whole rows (a convolution's output filters) of the tensors in a flat fp32 buffer: ranks them by
-// importance and sends the most important rows of every tensor.
+// Ranks whole rows (a convolution's output filters) of the tensors in a flat fp32 buffer by their
+// norms, and sends the rows of every tensor with the largest norms.
 //
 // CPU and GPU results are bit-identical; kernels/blocks/rows.h defines the order of the sums. On
 // CUDA the kernels are queued on this thread's current stream, and nothing is read back.
@@ -66,8 +66,8 @@ void row_norms(const at::Tensor& u, RowTable& table, const at::Tensor& norms);
 // largest.
 void choose_rows(const at::Tensor& norms, RowTable& table, const at::Tensor& chosen);
 
-// wire (fp16, values()) = chosen rows / members. Then members * wire is
-// subtracted from these rows of u.
+// wire (fp16, values()) = chosen rows / members (the number of workers in the mean). Then members *
+// wire is subtracted from these rows of u.
 void send_rows(
     const at::Tensor& u, RowTable& table, const at::Tensor& chosen, int members,
     const at::Tensor& wire);

@@ -1,5 +1,5 @@
-// A Team (kernels/team.h) of one host thread, the loop over blocks, and the
-// dispatch of an op to a GPU or the host:
+// The Team that processes a block (kernels/team.h) in one host thread, the loop over blocks, and
+// the dispatch of an op to a GPU or the host:
 //
 //   dispatch("pack_sums", job, device, kernels::pack_sums);
 #pragma once

@@ -1,6 +1,6 @@
-// Codes elements of flat fp32 buffers as -a, 0 or +a with one level a per tensor: for the reducers
-// twobit (MXNet's 2-bit compression), hylo (its linear layers), threshold and ternary.
-// kernels/codes/ternary_codes.h describes the codes.
+// Codes elements of flat fp32 buffers as -a, 0 or +a with one level a per tensor. The gradient
+// reducers twobit (MXNet's 2-bit compression), hylo (for linear layers), threshold and ternary use
+// it. kernels/codes/ternary_codes.h describes the codes.
 //
 // Either all workers share the levels: codes are then summed as integers, and each worker can do
 // this for a share of the blocks. Or each worker has its own levels and sends them with its codes
@@ -11,9 +11,9 @@
 // these codes, a tensor with such an element must have a level that is not finite, which makes all
 // of its means non-finite. A level computed from the elements meets this condition by itself.
 //
-// Wires are flat, codes uint8, sums int32. Levels and cuts are fp32, one per tensor, on u's device.
-// CPU and GPU results are bit-identical, sums included. On CUDA the kernels are queued on this
-// thread's current stream, and nothing is read back.
+// Wires (what workers send) are flat: codes uint8, sums int32. Levels and cuts are fp32, one per
+// tensor, on u's device. CPU and GPU results are bit-identical, sums included. On CUDA the kernels
+// are queued on this thread's current stream, and nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,8 +29,8 @@ namespace abtrain::ops {
 using kernels::CodeForm;
 using kernels::CodeWire;
 
-// The largest number of workers. The mark of a non-finite element is recognized by the size of a
-// sum, so that the sums of codes must stay below it.
+// The largest number of workers. Each non-finite element adds 2^18 to its sum, more than any sum of
+// finite elements; all sums must fit 32 bits.
 inline constexpr int kMaxCodeWorkers = 4096;
 
 inline std::int64_t code_bytes(std::int64_t codes, CodeForm form) {
@@ -77,8 +77,8 @@ class TernaryTable {
   DeviceTable<kernels::CodeBlock> windows_;  // the blocks if packed
 };
 
-// Returns the cuts with which exactly the magnitudes of at least these thresholds (0 or more) are
-// sent.
+// Converts thresholds (0 or more) to cuts: a magnitude is above its cut exactly if it is at least
+// the threshold.
 at::Tensor cuts_at(const at::Tensor& thresholds);
 
 struct TernaryRule {
@@ -87,7 +87,7 @@ struct TernaryRule {
   // per element.
   at::Tensor cuts = {};
   kernels::RandomStream random = {};
-  bool keeps_rest = false;  // whether u becomes what was not sent
+  bool keeps_rest = false;  // leave in u what was not sent
 };
 void encode_ternary(
     const at::Tensor& u, TernaryTable& table, const at::Tensor& levels, const TernaryRule& rule,
@@ -98,9 +98,9 @@ void encode_ternary(
 void pack_sums(
     const at::Tensor& in, int workers, CodeBlocks& blocks, CodeBlocks::Range part,
     const at::Tensor& wire);
-// Writes the mean (fp32) over workers that share the levels to `estimate`. As `wire` says, `in`
-// holds their two-bit codes (one worker after another), the sums of these (from pack_sums()) for
-// all blocks, or the sums of their byte codes (at most 127 workers).
+// Writes the mean (fp32) over workers that share the levels to `estimate`. `wire` tells what `in`
+// holds. Codes: the two-bit codes, one worker after another. Planes: the sums of two-bit codes for
+// all blocks, from pack_sums(). Bytes: the sums of byte codes (at most 127 workers).
 void average_codes(
     const at::Tensor& in, CodeWire wire, int workers, TernaryTable& table, const at::Tensor& levels,
     const at::Tensor& estimate);

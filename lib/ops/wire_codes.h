@@ -11,13 +11,12 @@
 // The residual is the share of the sum of squares that remains of a Gaussian u. The value for
 // Sparse is at the density d = 1/64, which takes 0.227 bits per parameter.
 //
-// Int8 and Int4 round to the nearest multiple of the scale, 0 included, so no
-// element's error exceeds its magnitude. Int2 (threshold of Max, "Quantizing
-// for minimum distortion", 1960) and Sparse choose their scales by least
-// squares, so the error of a chunk is smaller than the chunk, in the 2-norm,
-// whatever the distribution. All are thus contractions, with which error
-// feedback keeps the residual bounded (Karimireddy et al., "Error feedback
-// fixes SignSGD and other gradient compression schemes", 2019).
+// Int8 and Int4 round to the nearest multiple of the scale, 0 included, so no element's error
+// exceeds its magnitude. Int2 (threshold of Max, "Quantizing for minimum distortion", 1960) and
+// Sparse choose their scales by least squares. Whatever the distribution, the error of a chunk is
+// then smaller than the chunk in the 2-norm. All codes are thus contractions, with which error
+// feedback keeps the residual bounded (Karimireddy et al., "Error feedback fixes SignSGD and other
+// gradient compression schemes", 2019).
 //
 // Sparse is the chunk-wise top-k with 2 bits of SparseLoCo (Sarfi et al., 2025, arXiv 2508.15706).
 // It sends the largest magnitudes of each chunk (among equal magnitudes, those with lower indices),

@@ -9,8 +9,7 @@ namespace abtrain::plan {
 
 namespace {
 
-// A network counts as depthwise if at least one layer in eight is; in mobile networks, one in five
-// is.
+// At least one layer in eight must be depthwise for a note; in mobile networks, one in five is.
 constexpr std::ptrdiff_t kDepthwiseShare = 8;
 
 bool is_depthwise(const nn::NamedWeight& w) {

@@ -1,4 +1,5 @@
-// Notes on networks for which AB-training is hardly worthwhile, judged from the network alone.
+// Notes on neural networks for which AB-training (of low-rank factors A and B, by separate groups
+// of workers) is hardly worthwhile, judged from the network alone.
 #pragma once
 
 #include <string>
@@ -10,8 +11,8 @@
 namespace abtrain::plan {
 
 // For configurations that factor weights: returns a sentence if most factored layers can only get
-// rank 1, and one if the network has depthwise convolutions throughout. `possible`: the sizes that
-// the model may have, at least one (possible_sizes.h).
+// rank 1, and one if many layers are depthwise convolutions. `possible`: the sizes that the model
+// may have, at least one (possible_sizes.h).
 std::vector<std::string> ab_notes(
     const nn::Model& model, const std::vector<config::PlannedSizes>& possible);
 

@@ -1,4 +1,5 @@
-// Figures that a plan can only bound, because they grow with ranks that follow from the spectra.
+// Figures that a plan can only bound, because they grow with ranks that depend on the weights'
+// singular values (spectra).
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,7 @@ Bounds bounds_of(const auto& ends, auto figure) {
   return bounds;
 }
 
-// "1.2 MB", or "between 1.2 MB and 3.4 MB". `text` shows one value.
+// "1.2 MB", or "between 1.2 MB and 3.4 MB". `text`: formats one value.
 std::string between(const Bounds& bounds, const auto& text) {
   const std::string least = text(bounds.least);
   const std::string most = text(bounds.most);

@@ -27,13 +27,14 @@ namespace abtrain::plan {
 
 namespace {
 
-// Steps that are not timed: cuDNN picks algorithms and graphs are captured; on the CPU memory is
+// Untimed first steps: cuDNN picks algorithms and CUDA graphs are captured; on the CPU, memory is
 // touched for the first time.
 constexpr std::int64_t kWarmUp = 3;
 constexpr std::int64_t kWarmUpGpu = 10;
 constexpr double kTimeout = 600;
 
-// Enough for a step of so many workers, at least two (both roles of AB-training).
+// Enough examples for a step of `workers` workers, and of at least two (one per role of
+// AB-training).
 data::Dataset random_examples(
     const config::RunOptions& options, int workers, const data::DatasetShape& shape) {
   const std::int64_t step =
@@ -89,8 +90,8 @@ config::RunOptions dense_steps(const config::RunOptions& configured, int workers
   return o;
 }
 
-// One dense step, then only AB steps, at a rank ratio that stores as much as planned. Each worker
-// is a group: with two workers, both roles train at once.
+// One dense step, then only AB steps, with all layers at one ratio that stores as much as planned.
+// Each worker is a group, so two workers train both roles at once.
 config::RunOptions ab_steps(
     const config::RunOptions& configured, const methods::ModelSizes& sizes, int workers) {
   config::RunOptions o = bare(configured, workers);
@@ -181,7 +182,7 @@ ComputeTime measure_compute(
                                  ", {}{}", threads,
                                  threads == 1 ? " thread per worker" : " threads per worker"))};
   if (methods::kind_of(options.method).factors_weights) {
-    // Both roles get equally many workers.
+    // An even number of workers, so that both roles get equally many.
     const int paired = workers > 1 ? workers / 2 * 2 : 1;
     config::RunOptions steps = ab_steps(options, sizes, paired);
     steps.method.rank.multiple = config::rank_multiple(options, device.is_cuda());

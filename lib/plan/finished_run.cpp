@@ -34,7 +34,7 @@ std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
   return ranks;
 }
 
-// A finished run as a plan would see it, with the ranks that it had.
+// A finished run with the figures that a plan needs, and the ranks that the run had.
 struct FinishedRun {
   JsonObject summary;
   config::RunOptions options;
@@ -83,7 +83,7 @@ double seconds_over(
       .dense = each, .ab = each, .workers = static_cast<int>(options.workers), .how = ""};
   const TimePlan plan = plan_time(run.options, run.sizes, run.length, network, step);
   // The ranks of a budget are estimates, so the run may have sent more or less than planned. The
-  // difference comes from layers that were dense for a while, which all workers send alike.
+  // difference comes from layers that were dense for a while, whose gradients all workers send.
   const double more = run.bytes() - planned_bytes(run.options, run.sizes, run.length);
   const double wire = wire_seconds(network, step.workers, std::abs(more));
   return compute + run.seconds("svd") +

@@ -1,4 +1,5 @@
-// Reads what a finished run measured, and computes what it would take on another network.
+// Reads the measurements of a finished run, and computes how long the run would take on another
+// computer network.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@ namespace abtrain::plan {
 // successfully, or DamagedData, naming the file.
 JsonObject read_summary(const std::string& folder);
 
-// The seconds that a finished run would take on a network, with the computing and decomposing that
-// it measured and the bytes that it metered. Ranks that depend on spectra come from its summary.
+// The seconds that a finished run would take on `network`. Uses the compute and decomposition times
+// and the bytes that the run recorded; ranks that depend on spectra come from its summary.json.
 // Throws MissingInput or DamagedData, naming the file.
 double seconds_over(
     const config::RunOptions& options, const std::string& folder, const Network& network);

@@ -32,7 +32,7 @@ struct Facts {
   std::unique_ptr<nn::Model> model;
   RunLength length;
   std::vector<config::PlannedSizes> possible;  // one, or the extremes that spectra may give
-  std::vector<std::string> notes;              // data and settings that are hardly intended
+  std::vector<std::string> notes;              // warnings about data and settings
   std::int64_t trained = 0;                    // config::trained_parameters()
 
   bool knows_ranks() const {
@@ -69,10 +69,10 @@ struct PlannedLayer {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t grid = 1;  // blocks per side
-  // For each of the possible sizes; 0: dense.
+  // The layer's rank in each of Facts::possible; 0: dense.
   std::vector<std::int64_t> ranks;
 
-  // Range of the ranks with which it may be factored; none: it always stays dense.
+  // Range of the ranks with which the layer may be factored; nullopt: it always stays dense.
   std::optional<Bounds> factored() const {
     std::vector<std::int64_t> some;
     std::ranges::copy_if(ranks, std::back_inserter(some), [](auto rank) { return rank > 0; });
@@ -144,7 +144,6 @@ ComputeTime compute_of(
       options, shape, sizes, request.workers_here > 0 ? request.workers_here : per_node);
 }
 
-// Plans the time for each of the possible sizes.
 std::vector<TimePlan> times_of(
     const config::RunOptions& options, const Facts& facts, const TimeRequest& request) {
   std::vector<TimePlan> times;

@@ -1,4 +1,4 @@
-// What a configuration will do, computed without training and without reading the data.
+// Predicts the traffic, the sizes and, on request, the time of a run, without reading the data.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,7 +19,7 @@ namespace abtrain::plan {
 
 struct TimeRequest {
   Network network;
-  int workers_here = 0;                // measured at the same time; 0: as many as on a node
+  int workers_here = 0;                // that the measurement runs at once; 0: as many as on a node
   std::optional<ComputeTime> compute;  // nullopt: it is measured
 };
 // Plans the time of a run of this length, from request.compute or, without it,
@@ -37,13 +37,13 @@ std::string plan_text(
 nlohmann::ordered_json plan_json(
     const config::RunOptions& options, const std::optional<TimeRequest>& request = {});
 
-// The figures of a plan by which methods are compared.
+// The figures of a plan that serve to compare methods.
 struct Outline {
   std::int64_t steps = 0;
   Bounds bytes = {};       // sent by a worker in the whole run, mean over the workers
   Bounds stored = {};      // parameters of the final model
   bool estimated = false;  // `bytes` and `stored` follow from a budget (config::PlannedSizes)
-  double memory = 0;  // bytes per worker, of its parameters, gradients and moments in a dense step
+  double memory = 0;       // bytes per worker for parameters, gradients and moments in a dense step
   std::vector<std::string> warnings = {};  // as in the plan
   // Seconds of the whole run, on request:
   std::optional<Bounds> train = {};          // communicating, computing and decomposing

@@ -20,7 +20,7 @@ PlannedData planned_data(const data::DataOptions& options) {
     const std::int64_t side = options.image_size;
     return {{{3, side, side, 1000}, 1'281'167, 50'000}, "ImageNet's"};
   }
-  constexpr double kBytes = 40e6;  // as many as gcide has
+  constexpr double kBytes = 40e6;  // about the size of the data set gcide
   const double windows = kBytes / options.bytes_per_token / static_cast<double>(options.context);
   const auto share = [&](double part) {
     return std::max<std::int64_t>(1, std::llround(part * windows));

@@ -1,4 +1,4 @@
-// The shape of a configuration's data set, for plans, which do not need the files.
+// The shape of a configuration's data set, for a plan. The files need not be present.
 #pragma once
 
 #include <string>
@@ -9,8 +9,7 @@ namespace abtrain::plan {
 
 struct PlannedData {
   data::DatasetShape shape;
-  // If the files are missing, where the sizes come from, as a phrase such as "ImageNet's"; else
-  // empty.
+  // If the files are missing: whose sizes are assumed instead, such as "ImageNet's"; else empty.
   std::string assumed;
 };
 

@@ -19,9 +19,9 @@ namespace {
 
 using Ranks = std::map<std::string, std::int64_t>;  // by layer; 0: dense
 
-// The extreme ranks of a layer, in ascending order of what the layer stores.
+// A layer's ranks in the extremes of possible_sizes(), in ascending order of what it stores.
 std::vector<std::int64_t> rank_ends(const linalg::RankRule& rule, const nn::NamedWeight& w) {
-  // Spectra lie between one with a single nonzero value and a flat one.
+  // The rank is largest if all singular values are equal, and smallest if only one is nonzero.
   linalg::Spectrum spectrum = linalg::flat_spectrum(
       w.layer, std::max(w.weight->m(), w.weight->n()), w.weight->largest_rank(), w.weight->grid());
   const std::int64_t most = linalg::choose_rank(rule, spectrum).rank;

@@ -38,8 +38,8 @@ SmallShape built(SmallShape shape, const data::ExampleShape& data) {
   return shape;
 }
 
-// For each free width, the scale that AB-training's compression implies: 1 if AB-training keeps all
-// layers with this width dense. Empty if that depends on spectra.
+// For each free width (one that can be set by itself), the factor that makes dense layers store as
+// much as AB-training does; 1 if it keeps them all dense. Empty if that depends on spectra.
 std::vector<double> shares_of(const config::RunOptions& ab, const data::ExampleShape& shape) {
   const auto planned = config::model_sizes(ab, shape);
   if (!planned) {
@@ -69,7 +69,7 @@ std::vector<double> shares_of(const config::RunOptions& ab, const data::ExampleS
   });
 }
 
-// A free width before scaling. A common factor scales all widths that are not fixed.
+// A free width. scale() multiplies all that are not fixed by one factor.
 struct ScaledWidth {
   double count = 0;
   std::int64_t divisor = 1;
@@ -111,7 +111,7 @@ SameSize scale(
   return found;
 }
 
-// The first free width after the taps that model.folded_head drops; nullopt: it drops none.
+// The index of the head's first free width; nullopt: model.folded_head drops no taps.
 std::optional<std::size_t> folded_from(nn::ModelOptions options, const data::ExampleShape& shape) {
   const auto whole = nn::make_model(options, shape);
   options.folded_head = true;
@@ -160,7 +160,7 @@ SameSize matched(
   return head ? fold(std::move(like), shape, target, before, std::move(widths), *head) : found;
 }
 
-// Whether each layer size differs by at most 5 %, or by at most 1, between the two.
+// Whether all layer sizes of the two shapes differ by at most 5 %, or by at most 1.
 bool are_alike(const SmallShape& one, const SmallShape& other) {
   const auto is_near = [](std::int64_t a, std::int64_t b) {
     return 20 * std::abs(a - b) <= std::max<std::int64_t>(20, std::max(a, b));

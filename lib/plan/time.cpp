@@ -22,8 +22,7 @@ namespace {
 
 constexpr double kHeaders = 1 + 66.0 / 1448;
 // Start and end of the backward pass as shares of a step's compute time. As is usual, the forward
-// pass is assumed to take half as long as the backward pass; the optimizer takes a part of the
-// rest.
+// pass is assumed to take half as long as the backward pass. The last tenth is everything else.
 constexpr double kBackwardBegins = 0.3;
 constexpr double kBackwardEnds = 0.9;
 
@@ -47,7 +46,7 @@ class Links {
   }
   // Latency of one collective: a reduce-scatter and an all-gather.
   double latency(int size) const {
-    // If a node holds only whole groups, none of them crosses a link.
+    // If every node holds only whole groups, no group crosses a link.
     return share_ % size == 0 ? 0 : network_.latency * (network_.ring ? 2 * (size - 1) : 2);
   }
 
@@ -87,7 +86,7 @@ double step_seconds(
   return std::max(arrived, kBackwardEnds * compute) + (1 - kBackwardEnds) * compute;
 }
 
-// Flops of the busiest worker when `workers` divide the layers among them.
+// Flops of the busiest worker if `workers` workers divide the decompositions of the layers.
 double load(const methods::ModelSizes& sizes, int workers) {
   std::vector<double> costs;
   for (const methods::LayerShape& l : sizes.layers) {
@@ -194,7 +193,7 @@ TimePlan plan_time(
     plan.decompose = svd + links.seconds(workers, of(&methods::TrafficPlan::decompose)) + latency;
   }
 
-  // Other traffic: orders, the end of the run.
+  // Traffic not counted so far: the example order, the end of the run.
   const double rest = links.seconds(workers, [&](int rank) {
     const methods::TrafficPlan& t = traffic[static_cast<std::size_t>(rank)];
     const double known = dense * static_cast<double>(t.full_step) +
@@ -205,7 +204,7 @@ TimePlan plan_time(
   double waited = rest;
   if (timeline.fragments > 0) {
     const auto events = static_cast<double>(timeline.count(methods::Event::SynchronizeFragment));
-    // `delay` steps hide part of a synchronization.
+    // Training continues for `delay` steps, which hides part of a synchronization.
     const double one = rest / (events + 1) + latency;
     const double hidden = static_cast<double>(timeline.delay) * compute.dense;
     plan.sync = one * static_cast<double>(timeline.fragments);

@@ -1,13 +1,13 @@
-// How long a configuration will take on a network, from a measured compute time and an alpha-beta
-// model (Hockney 1994): a message of n bytes takes alpha + n / beta.
+// Predicts how long a configuration will take on a computer network, from a measured compute time
+// and an alpha-beta model (Hockney 1994): a message of n bytes takes alpha + n / beta.
 //
 // Workers are placed on nodes in rank order, the same number on each. A node has one link, used in
 // both directions at once; communication within a node takes no time. The bytes are those of
-// methods/traffic_plan.h plus 66 bytes of headers for every 1448 (Ethernet, IP, and TCP with time
-// stamps). Over MPI every member of a collective sends to every other member; over NCCL the members
-// form a ring. The backward pass runs from 30 to 90 % of a step's compute time. A bucket of
-// gradients can leave once the backward pass has computed all of it and the previous bucket has
-// arrived.
+// methods/traffic_plan.h plus 66 bytes of headers per 1448 bytes of payload (Ethernet, IP, and TCP
+// with time stamps). Over MPI every member of a collective sends to every other member; over NCCL
+// the members form a ring. The backward pass runs from 30 to 90 % of a step's compute time. A
+// bucket of gradients can leave once the backward pass has computed all of it and the previous
+// bucket has arrived.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Network {
   bool ring = false;       // collectives form a ring, as in NCCL
 };
 
-// A network as users describe it; without a bandwidth there is no network.
+// A network as users describe it. An empty bandwidth means that none is given.
 struct Link {
   std::string bandwidth;   // of a node, each way: "100Mbit", "1Gbit/s"
   std::string latency;     // per message: "50us"; "": 50 us
@@ -72,8 +72,8 @@ std::string link_text(const Network& network);
 // The same, followed by "; compute time ...".
 std::string network_text(const Network& network, const ComputeTime& compute);
 
-// The output of `abtrain plan` about time, with the bounds of each figure. `plans`: one for each of
-// the sizes that the model may have.
+// The output of `abtrain plan` about time, with the bounds of each figure. `plans`: one per
+// possible size of the model (possible_sizes.h).
 std::string time_text(
     const config::RunOptions& options, const RunLength& length, const Network& network,
     const std::vector<TimePlan>& plans);

@@ -16,8 +16,8 @@ namespace abtrain::plan {
 
 namespace {
 
-// Bytes of the differences that a member sends after each batch or, if the order takes
-// micro-batches, after every other step.
+// Bytes of the gradient differences that a member sends for the example order: after each batch or,
+// if the order's unit is the microbatch, after every other step.
 std::int64_t difference_bytes(
     const config::RunOptions& options, std::int64_t numel, compress::Member member) {
   return orders::difference_bytes(
@@ -64,7 +64,7 @@ methods::StepTraffic order_traffic(const config::RunOptions& options, const RunL
   return [=, &options](
              std::int64_t first, std::int64_t end, std::int64_t numel, compress::Member member) {
     std::int64_t times = per_step * (end - first);
-    // The two steps of a pair need the same parameters and must be in one epoch.
+    // Differences are between the gradients of two steps of an epoch, of the same parameters.
     for (std::int64_t t = first + 1; per_step == 0 && t < end; ++t) {
       times += t % length.steps_per_epoch % 2;
     }

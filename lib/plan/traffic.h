@@ -13,8 +13,8 @@
 
 namespace abtrain::plan {
 
-// The traffic of the example order; empty if it sends nothing. The result keeps a reference to
-// `options`.
+// The traffic that the choice of the example order causes; empty if that sends nothing. The result
+// keeps a reference to `options`.
 methods::StepTraffic order_traffic(const config::RunOptions& options, const RunLength& length);
 
 // The traffic of each worker, in rank order.
@@ -30,8 +30,8 @@ double planned_bytes(
 // relative to fp32 data parallel training; null with one worker.
 nlohmann::ordered_json traffic_json(
     const config::RunOptions& options, const methods::ModelSizes& sizes, const RunLength& length);
-// The same for people, with the bounds of each figure. `possible`: the sizes that the model may
-// have.
+// The same as text, with the bounds of each figure. `possible`: the sizes that the model may have
+// (possible_sizes.h).
 std::string traffic_text(
     const config::RunOptions& options, const std::vector<config::PlannedSizes>& possible,
     const RunLength& length);

@@ -70,8 +70,8 @@ bool has_same_winner(const Answer& a, const Answer& b) {
   return b.first.front() == winner && a.at[winner].is_on_its_way == b.at[winner].is_on_its_way;
 }
 
-// Whether the answer changes at a budget at which no further setting ends. Ignores that settings
-// that tie before their end may change places with each evaluation.
+// True if the winner changes at a budget at which no further setting ends. Settings that tie before
+// their end may change places with each evaluation; this does not count.
 bool is_overtaken(const Answer& before, const Answer& now) {
   const std::size_t winner = before.first.front();
   return before.first.size() == 1 ? now.first.front() != winner

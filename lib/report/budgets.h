@@ -1,5 +1,5 @@
-// The winners on one data set within budgets of bytes and parameters. verdict.h puts them into
-// words.
+// Finds the best settings (compare.h) on one data set for each budget of bytes and of parameters.
+// verdict.h puts the result into words.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace abtrain::report {
 // A setting with at least one finished run and no diverged one. Values are means over the finished
 // runs.
 struct Contender {
-  // The quality that a run had reached when it had sent so many bytes.
+  // The quality of a run when it had sent `bytes` per worker.
   struct Waypoint {
     double bytes = 0;
     double quality = 0;
@@ -26,8 +26,8 @@ struct Contender {
   double quality = 0;                            // their mean
   std::optional<double> parameters;              // stored, of the final model
   double bytes = 0;                              // sent per worker
-  double seconds = 0;                            // of training; over a link if one was given
-  std::vector<std::vector<Waypoint>> ways = {};  // of each run, bytes ascending
+  double seconds = 0;                            // of training; on the given link, if any
+  std::vector<std::vector<Waypoint>> ways = {};  // evaluations of each run, bytes ascending
   double usual_spread = 0;     // usual standard deviation over the seeds on these data
   bool is_on_its_way = false;  // the values are from within(), before the end
 };
@@ -39,15 +39,15 @@ std::optional<Contender> within(const Contender& one, double bytes);
 std::vector<Contender> contenders(
     const std::vector<Setting>& settings, const std::vector<std::size_t>& members);
 
-// Whether a has a higher mean quality than b, and the seeds separate the two: the difference is
-// significant at 5 % (welch.h), or b is far below a. The latter is for few seeds that spread
+// True if `a` has a higher mean quality than `b`, and the seeds separate the two: the difference is
+// significant at 5 % (welch.h), or `b` is far below `a`. The latter is for few seeds that spread
 // widely, with which Welch's test cannot decide: all runs of b are worse than all runs of a, and
 // the means differ by more than a point (1 % of the bits per byte) and by more than ten usual
 // spreads. If a or b has a single run, the means alone decide.
 bool is_better(const Contender& a, const Contender& b);
 
-// The winner from `bytes` bytes on. A setting ties with the winner if the seeds separate neither
-// this setting nor any better one from the winner.
+// The winner for budgets of `bytes` or more, up to the next Answer. A setting ties with the winner
+// if the seeds separate neither this setting nor any better one from the winner.
 struct Answer {
   double bytes = 0;                      // the budget, sent per worker
   std::vector<std::size_t> first = {};   // the winner, then those that tie with it

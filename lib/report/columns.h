@@ -31,7 +31,7 @@ struct Column {
   Best best = Best::None;
   bool is_default = false;
   bool is_median = false;  // over the repeats; else the mean
-  bool is_time = false;    // not reliable, and not marked, for a run beside other programs
+  bool is_time = false;    // a time: not marked if other programs took cores from a run
   std::function<std::optional<double>(const RunRecord&)> of_run = {};
 
   Figure figure(const Setting& setting) const;
@@ -55,7 +55,7 @@ std::vector<Column> shown_columns(
 // The meaning of a mark in these columns, such as "best of the column".
 std::string mark_text(const std::vector<Column>& columns, const std::vector<Setting>& settings);
 
-// The figure for people: "88.71 ± 0.12", "-" or "not reached (1 of 3)".
+// The figure as text for tables: "88.71 ± 0.12", "-" or "not reached (1 of 3)".
 std::string to_text(const Column& column, const Figure& figure);
 // The number of runs: "3", or "2 of 3" if one has not finished.
 std::string seeds_text(const Setting& setting);

@@ -41,7 +41,7 @@ struct Comparison {
   std::vector<std::string> varying;  // configuration keys whose values differ
   // Files or runs that could not be read, one line each: file, line, why.
   std::vector<std::string> skipped;
-  // The first line of the report (best_within() in verdict.h); "" if no question was asked.
+  // The first line of the report (best_within() in verdict.h); "" without a Question (tuning.h).
   std::string answer = {};
   // Sentences for below the table (verdict.h).
   std::vector<std::string> verdict = {};
@@ -64,7 +64,7 @@ Comparison compare(
 // run has diverged.
 double at_arrival(const RunRecord& run, std::optional<double> target, double Evaluation::*figure);
 
-// Names by the reason that they share, in the order of first mention.
+// Reasons, each with the names of the settings that it applies to, in the order of first mention.
 using NamesByReason = std::vector<std::pair<std::string, std::vector<std::string>>>;
 void add_name(NamesByReason& all, const std::string& reason, const std::string& name);
 
@@ -72,11 +72,11 @@ void add_name(NamesByReason& all, const std::string& reason, const std::string& 
 // cannot be compared.
 std::vector<std::vector<std::size_t>> by_data(const std::vector<Setting>& settings);
 
-// Mean quality of the runs; -infinity if one of them has diverged, which is the worst result, or if
-// none has finished.
+// Mean quality of the finished runs; -infinity if a run has diverged, which is the worst result, or
+// if none has finished.
 double quality_of(const Setting& setting);
 
-// Whether at least one of its runs lacked cores because of other programs.
+// True if at least one run of the setting lacked cores because of other programs.
 bool runs_beside_others(const Setting& setting);
 
 // `values` must not be empty; mean and median may be infinite.

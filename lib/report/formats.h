@@ -1,6 +1,5 @@
-// Formats a comparison as text: for people (table, Markdown) with rounded
-// figures and the best ones marked; for programs (CSV, JSON) in full precision
-// and SI units, with shares from 0 to 1.
+// Formats a comparison as text: tables and Markdown with rounded figures and the best ones marked;
+// CSV and JSON in full precision and SI units, with shares from 0 to 1.
 #pragma once
 
 #include <string>

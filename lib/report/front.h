@@ -31,8 +31,8 @@ struct FrontPoint {
 std::vector<std::optional<FrontPoint>> front_points(
     const Column& cost, const std::vector<Setting>& settings);
 
-// Whether each point is on the front of its group (by_data(), FrontLine). The groups hold indices
-// of points.
+// Returns for each point whether it is on the front of its group. `groups`: indices of points, as
+// by_data() and FrontLine::settings hold them.
 std::vector<bool> on_front(
     const std::vector<std::optional<FrontPoint>>& points,
     const std::vector<std::vector<std::size_t>>& groups);

@@ -20,10 +20,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// More points of a run's curve could not be told apart in a plot.
+// The most points of a run's curve: more could not be told apart in a plot.
 constexpr std::size_t kMaxPoints = 500;
 
-// The points to keep: evenly spaced, both ends included.
+// Keeps at most kMaxPoints points, evenly spaced, both ends included.
 template <class Point>
 std::vector<Point> thinned(const std::vector<Point>& all) {
   const std::size_t points = std::min(all.size(), kMaxPoints);
@@ -90,7 +90,7 @@ ordered_json ranks(const std::vector<Decomposition>& cuts) {
       {"layers", mapped(cuts.front().layers, over_time)}};
 }
 
-// The spectra of the first and the last decomposition; null if they were not logged.
+// The singular values of the first and the last decomposition; null if they were not logged.
 ordered_json spectra(const std::vector<Decomposition>& cuts) {
   ordered_json layers = ordered_json::array();
   for (const LayerCut& first : cuts.front().layers) {
@@ -153,8 +153,8 @@ ordered_json scores_json(const Setting& setting, WhichScore which) {
   return {{"mean", rounded(mean(values))}, {"low", rounded(low)}, {"high", rounded(high)}};
 }
 
-// For each setting: its score, its costs, and whether it is on the front of all
-// settings and on the front of its own line.
+// For each setting: its score, its costs, and whether it is on the front of all settings and on the
+// front of its own FrontLine.
 ordered_json front_json(const std::vector<Setting>& settings, WhichScore which) {
   const std::vector<FrontLine> lines = front_lines(settings);
   const auto line_json = [](const FrontLine& line) -> ordered_json {

@@ -45,8 +45,8 @@ void read_config_of(RunRecord& run) {
 
 constexpr std::string_view kSpectrum = "\"singular_values\":{";
 
-// A line without its singular values: they are most of its bytes, and only the first and the last
-// decomposition of a run are read in full.
+// Returns the line without its singular values, which are most of its bytes: only the first and the
+// last decomposition of a run are read in full.
 std::string without_spectra(std::string_view line) {
   std::string out;
   for (std::size_t at; (at = line.find(kSpectrum)) != std::string_view::npos;) {
@@ -159,7 +159,8 @@ void read_waiting(const JsonObject& file, Summary& summary) {
   if (file.find("/by_worker") == nullptr || file.list("/by_worker").empty() || !(train > 0)) {
     return;
   }
-  // The limits of a run's own warning. In a shorter run, chance decides who is slowest.
+  // The same limits as for warnings during a run (train/waiting.h). In a shorter run, chance
+  // decides who is slowest.
   constexpr double kSlow = 0.1;
   constexpr double kLeastSeconds = 5;
   const ordered_json& workers = file.list("/by_worker");

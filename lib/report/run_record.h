@@ -1,9 +1,9 @@
 // The contents of a run folder that are needed to compare runs.
 //
-// Seconds are training time: the clock stops during evaluations and checkpoints. Bytes are sent
-// bytes: of worker 0 up to an evaluation, but the mean over the workers for a whole run. Reading
-// throws MissingInput for a folder or file that does not exist, DamagedData (a LocatedError,
-// "file:line: what is wrong") for a malformed file, and Config for an invalid config.yaml.
+// Seconds are training time: the clock stops during evaluations and checkpoints. Bytes are bytes
+// sent, as the mean over the workers. Reading throws MissingInput for a folder or file that does
+// not exist, DamagedData (a LocatedError, "file:line: what is wrong") for a malformed file, and
+// Config for an invalid config.yaml.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Score {
   std::optional<double> Score::*which() const;
   // Higher is better: the accuracy, R^2, or -bits_per_byte.
   double quality() const;
-  // Whether the accuracy or R^2 is at least `target`, or the bits per byte are at most `target`.
+  // True if the accuracy or R^2 is at least `target`, or the bits per byte are at most `target`.
   bool reaches(double target) const;
   // "88.71 %", "R² 0.8871" or "1.8345 bits per byte".
   std::string text() const;
@@ -53,12 +53,13 @@ struct SpectrumSample {
   std::vector<double> value;
 };
 
+// A layer after a decomposition, which factors its m x n weight by SVD.
 struct LayerCut {
   std::string name;
   double m = 0;
   double n = 0;
   double rank = 0;                         // 0: dense
-  std::optional<SpectrumSample> spectrum;  // first and last decomposition only
+  std::optional<SpectrumSample> spectrum;  // read only for the first and last decomposition
 };
 
 struct Decomposition {
@@ -74,7 +75,7 @@ struct Summary : Score {
   double bytes = 0;
   std::optional<double> vs_fp32;  // bytes relative to fp32 data parallel
   double train_seconds = 0;
-  std::optional<double> link_seconds;  // over the given network
+  std::optional<double> link_seconds;  // train_seconds if the run had used the given network
   double ms_per_step = 0;
   // Shares of the training time. Workers wait for slower ones: `waiting_share` is the mean over the
   // workers, `waiting_max` the share of the worker that waits most. The slowest waits for nobody.
@@ -85,13 +86,13 @@ struct Summary : Score {
   // "worker 2 on HOST", if the others waited for it for over a tenth of a run of at least 5 s.
   std::string slowest;
   std::optional<double> core_share;  // fraction of its compute time in which a worker had a core
-  bool beside_others = false;        // cores were lost to other programs: unreliable times
+  bool beside_others = false;        // other programs took cores: unreliable times
   double sent_bits = 0;             // per worker, step and dense parameter
   std::optional<double> encode_ms;  // per step
   std::optional<double> decode_ms;
 };
 
-// Keys of a configuration with their values, in its order.
+// Keys of a configuration with their values, in the order of the configuration.
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
 struct RunRecord {
@@ -108,7 +109,7 @@ struct RunRecord {
   std::optional<double> vnmse;  // mean over the "compression" events
   std::optional<Summary> summary;
   run_folder::RunState state = run_folder::RunState::Finished;
-  std::int64_t step = 0;   // the last one that was logged
+  std::int64_t step = 0;   // the last step that was logged
   std::int64_t steps = 0;  // of the whole run; 0: not known yet
   // The step in which the run diverged, if it did; the last logged step if failure.json names none.
   std::optional<std::int64_t> diverged_at = {};
@@ -129,7 +130,7 @@ auto of_summary(auto figure) {
   };
 }
 
-// Whether singular values are read: they are most of a run's bytes.
+// Whether to read singular values, which are most of the bytes of a metrics.jsonl.
 enum class Spectra { Skip, Read };
 
 RunRecord read_run(const std::string& folder, Spectra spectra = Spectra::Read);

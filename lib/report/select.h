@@ -1,4 +1,4 @@
-// Which runs are compared, and in which order (`report --where`, `--sort`).
+// Selects the runs to compare, and sorts the settings (`report --where`, `--sort`).
 #pragma once
 
 #include <optional>

@@ -10,7 +10,7 @@
 namespace abtrain::report {
 
 struct Trait {
-  std::string key;                              // "method": its name everywhere
+  std::string key;                              // "method": its name in all formats
   std::string help;                             // meaning, in one sentence
   bool is_number = false;                       // aligned and sorted as a number
   std::string (*of)(const Setting&) = nullptr;  // "": not known
@@ -18,8 +18,8 @@ struct Trait {
 
 std::vector<Trait> all_traits();
 
-// The traits that differ, the state if a run has not finished, and the slowest worker if there is
-// one.
+// The traits that differ between settings; also `state` if a run has not finished, and `slowest` if
+// a run has a slow worker.
 std::vector<Trait> shown_traits(const std::vector<Setting>& settings);
 
 }  // namespace abtrain::report

@@ -182,7 +182,7 @@ class Judge {
            (is_last && budget.parameters ? " With a larger model, none is better." : "");
   }
 
-  // How a compares with b, which it dominates.
+  // Says how `a` compares with `b`, which `a` dominates.
   std::string by_what(const Contender& a, const Contender& b) const {
     std::vector<std::string> parts = {
         is_better(a, b) ? (words_.is_accuracy ? "is more accurate" : "is better")
@@ -263,8 +263,8 @@ class Judge {
   std::vector<SizeBudget> budgets_;
 };
 
-// Removes and returns the contenders that took too long for a question of so many seconds (0: none
-// was asked).
+// Removes and returns the contenders that trained longer than kInTime times `seconds` (0: no
+// limit).
 std::vector<Contender> taken_late(std::vector<Contender>& all, double seconds) {
   const auto late = std::ranges::stable_partition(
       all, [&](const Contender& one) { return seconds == 0 || one.seconds <= kInTime * seconds; });

@@ -56,7 +56,7 @@ double freedom_of(double error_a, double error_b, double count_a, double count_b
   return error * error / (error_a * error_a / (count_a - 1) + error_b * error_b / (count_b - 1));
 }
 
-// The point where `is_above`, which changes once, becomes true.
+// The point between low and high where `is_above`, which changes once, becomes true.
 double crossing(double low, double high, const auto& is_above) {
   constexpr int kHalvings = 50;
   for (int i = 0; i < kHalvings; ++i) {

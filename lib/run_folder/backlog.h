@@ -27,7 +27,7 @@ class Backlog {
   std::function<void(std::string_view)> write_;
   Log& log_;
   std::string left_;
-  std::string problem_;  // why the last attempt has failed; "" if it has not
+  std::string problem_;  // why the last attempt to write failed; "" if it succeeded
 };
 
 }  // namespace abtrain::run_folder

@@ -122,7 +122,7 @@ void verify(const Checkpoint& checkpoint) {
   try {
     workers = config::read_config(config).workers;
   } catch (const LocatedError&) {
-    // A resume reports the errors in the configuration.
+    // Resuming the run reports the errors in the configuration.
   }
   ABT_CHECK(
       workers == checkpoint.workers(), DamagedData,

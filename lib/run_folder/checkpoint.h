@@ -4,8 +4,8 @@
 // disk and renamed last, so a folder with a final name is complete; it is
 // verified before use all the same.
 //
-// State that the members of a replica group share is stored once, by the member
-// with the lowest rank (their lead).
+// State that the members of a replica group (workers with identical weights) share is stored once,
+// by the member with the lowest rank (the lead).
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct Checkpoint {
   std::int64_t run_steps = 0;                      // total steps of the run
   std::vector<int> leads = {};                     // per worker: the rank of its lead
   std::optional<double> validation_accuracy = {};  // for text: 1 / perplexity
-  std::int64_t metrics_bytes = 0;                  // length of metrics.jsonl when it was saved
-  std::string model_file = {};                     // hash of model.file, if it is known
+  std::int64_t metrics_bytes = 0;                  // length of metrics.jsonl at the save
+  std::string model_file = {};                     // hash of model.file; "" if unknown
   int workers() const {
     return static_cast<int>(leads.size());
   }
@@ -35,8 +35,7 @@ struct Checkpoint {
 
 // Every checkpoint of a run folder whose manifest can be read, newest first.
 std::vector<Checkpoint> list_checkpoints(const std::string& run_folder);
-// Returns the checkpoint with the best validation accuracy; the end if none has a validation
-// accuracy.
+// Returns the checkpoint with the best validation accuracy; the end if none has one.
 std::vector<Checkpoint>::const_iterator best_of(const std::vector<Checkpoint>& checkpoints);
 
 // Reads a checkpoint from its own folder. Throws MissingInput, DamagedData.
@@ -74,15 +73,15 @@ class CheckpointWriter {
     std::int64_t keep = 2;  // number of newest checkpoints to keep, besides the best
     std::string model_file = {};  // as in Checkpoint
   };
-  // For tests: called between the steps of a save ("write", "publish",
-  // "saved").
+  // For tests: called before a file is written ("write"), before the checkpoint gets its final name
+  // ("publish"), and at the end ("saved").
   using Hook = std::function<void(int rank, const char* moment, const std::string& folder)>;
 
   CheckpointWriter(Options options, comm::Communicator& world, Log* log, Hook hook);
 
-  // Collective. `about` has everything but folder and leads. Returns false, with a warning in the
-  // log of worker 0, if some worker could not write; then nothing of this checkpoint is left, and
-  // older checkpoints are unchanged.
+  // Collective. `about` has everything but folder and leads. `lead`: the rank of this worker's
+  // lead. Returns false, with a warning in the log of worker 0, if some worker could not write;
+  // then nothing of this checkpoint is left, and older checkpoints are unchanged.
   bool save(Checkpoint about, state::State& state, int lead);
 
  private:
@@ -100,7 +99,7 @@ class CheckpointWriter {
 };
 
 // Removes the remains of interrupted saves, and restores a checkpoint that such a save had moved
-// away.
+// away but not replaced.
 void clean_checkpoints(const std::string& run_folder);
 
 }  // namespace abtrain::run_folder

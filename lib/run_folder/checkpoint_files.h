@@ -1,5 +1,4 @@
-// File names, sizes and hashes of a checkpoint. Internal to
-// run_folder/checkpoint*.
+// The names in a checkpoint. Internal to run_folder/checkpoint*.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@ constexpr const char* kStep = "step";
 constexpr const char* kWorker = "worker";
 constexpr std::int64_t kMaxWorkers = 65536;  // limit of the key `workers`
 constexpr const char* kStepPrefix = "step-";
-// Prefix for the name of a folder that is about to be removed.
+// Prefix for the name of a checkpoint's folder that is about to be removed or replaced.
 constexpr const char* kObsolete = ".obsolete-";
 constexpr const char* kOwnPrefix = "own/";
 constexpr const char* kReplicasPrefix = "replicas/";

@@ -130,8 +130,8 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   const bool first = world_.rank() == 0;
   const std::string all = options_.run_folder + "/" + config::kCheckpoints;
   const std::string folder = formatted("{}/{}{}", all, kUnfinished, step_folder(about.step));
-  // Runs the body and returns whether it succeeded on all workers. An exception cancels only this
-  // checkpoint: if the run cannot continue either, its next step reports the error.
+  // Runs the body and returns whether it succeeded on all workers. Any exception cancels only this
+  // checkpoint; if training cannot go on either, its next step reports that.
   const auto all_succeed = [&](const auto& body) {
     std::optional<std::string> problem;
     try {
@@ -218,7 +218,7 @@ void CheckpointWriter::publish(const Checkpoint& about, const std::string& folde
   tell("publish", folder);
   check_run_lock();
   const std::string old = formatted("{}/{}{}", all, kObsolete, step_folder(about.step));
-  replace_folder(folder, place, old);  // `place` may exist, from before a resume
+  replace_folder(folder, place, old);  // `place` may exist if a run was resumed before this step
   try {
     remove_path(old);
     prune();

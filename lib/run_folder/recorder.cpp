@@ -12,7 +12,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-// Six digits each: singular values are known to about that accuracy.
+// Prints six digits of each singular value, about the accuracy to which it is known.
 ordered_json values_json(const linalg::ValueSample& sample) {
   ordered_json values = ordered_json::array();
   for (const double value : sample.value) {

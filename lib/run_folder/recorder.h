@@ -1,4 +1,4 @@
-// Writes a method's events to the run's log, and adds up its SVD time.
+// Writes a method's events to the run's log, and adds up SVD times and compression errors.
 #pragma once
 
 #include "methods/method.h"
@@ -10,11 +10,11 @@ class Recorder : public methods::Observer {
  public:
   struct Sums {
     double svd = 0;    // seconds in singular value decompositions
-    double vnmse = 0;  // of all evaluations of the averaged gradient
+    double vnmse = 0;  // compression errors of gradients (compress::Evaluation)
     double vnmse_count = 0;
   };
 
-  // `log` may be null: only worker 0 writes.
+  // `log`: null on all workers but worker 0.
   explicit Recorder(RunLog* log) : log_(log) {}
   void decomposed(
       std::int64_t step, const std::vector<methods::LayerRank>& layers, double seconds) override;
@@ -23,7 +23,7 @@ class Recorder : public methods::Observer {
   void add_svd_seconds(double seconds) override {
     sums_.svd += seconds;
   }
-  // Sums over this process.
+  // The sums of this worker.
   const Sums& sums() const {
     return sums_;
   }

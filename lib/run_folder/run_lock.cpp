@@ -26,7 +26,7 @@ namespace {
 constexpr std::chrono::milliseconds kPause{50};
 constexpr std::chrono::milliseconds kPatience{300};
 
-// A release must not wait for a check that hangs on a network disk.
+// Timed, because a release must not wait for a check that hangs on a network disk.
 std::timed_mutex registry_mutex;
 RunLock* registered = nullptr;
 std::atomic<bool> lost{false};
@@ -122,7 +122,7 @@ bool RunLock::try_take(Log& log) {
     return false;
   }
   check_done(::ftruncate(file.get(), 0) == 0 && write_all(file.get(), text_), path_);
-  // A holder that ended meanwhile may have removed this file, and another one may exist.
+  // An earlier holder may have removed this file since open_lock(), and another may exist.
   if (!why_lost().empty()) {
     return false;
   }
@@ -150,7 +150,7 @@ void RunLock::check() const {
   try {
     why = file_.is_open() ? why_lost() : "";
   } catch (const Error&) {
-    // The error may pass, and the lock is held meanwhile.
+    // The error may be temporary, and the lock is still held.
   }
   if (!why.empty()) {
     lost = true;

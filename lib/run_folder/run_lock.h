@@ -1,11 +1,11 @@
-// The lock of a run folder. lock.json names the process that trains in it; that process holds a
-// lock on the open file (F_OFD_SETLK), which the kernel releases however the process ends. On NFS
-// and Lustre the lock is valid on all hosts. A lock.json without a lock was left by a process that
-// was killed.
+// The lock of a run folder. The file lock.json names the process that trains in the folder. That
+// process holds a lock on the open file (F_OFD_SETLK), which the kernel releases however the
+// process ends. On NFS and Lustre the lock is valid on all hosts. A lock.json without a lock was
+// left by a process that was killed.
 //
-// A holder that finds another text than its own in the file, or no file, has lost the folder: the
-// file was removed, a server gave up the lock of a host that it could not reach, or the file system
-// has no locks and a second program has started.
+// A holder that finds no lock.json, or another process's text in it, has lost the folder: the file
+// was removed, a server gave up the lock of a host that it could not reach, or the file system has
+// no locks and a second program has started.
 #pragma once
 
 #include <optional>
@@ -37,20 +37,20 @@ class RunLock {
 
   std::string folder_;
   std::string path_;
-  std::string text_;  // of the file
+  std::string text_;  // that this process writes to the file
   bool made_folder_ = false;
   Descriptor file_;  // open while the lock is held
 };
 
 // These functions act on the lock that this process holds; if it holds none, they do nothing. A
-// process trains one run, and any code that ends it early, on any thread, releases the lock first.
+// process trains one run. Code that ends it early, on any thread, must first release the lock.
 void check_run_lock();
 void release_run_lock() noexcept;
 // Whether a check has found that the lock is lost: the folder then belongs to
 // another process.
 bool lost_run_lock() noexcept;
-// Takes the lock away from a process that is known to be gone. If it is alive after all, it loses
-// the folder.
+// Takes the lock away from a process that is known to be gone. If the process is alive after all,
+// it loses the folder.
 void break_run_lock(const std::string& folder);
 
 struct LockSeen {

@@ -15,13 +15,13 @@ enum class RunState {
   Stopped,   // it released its lock before it had finished
 };
 
-// The state as a word, as in "finished".
+// "finished"
 const char* name_of(RunState state);
 
 struct RunStatus {
   RunState state = RunState::Finished;
-  // Who trains or trained in the folder, or why the run has failed; "" for a
-  // run that has finished or was stopped.
+  // The process that holds or held the lock, or why the run has failed; "" for a run that has
+  // finished or was stopped.
   std::string about = {};
   // From failure.json, if the run has failed. A damaged file gives 0 and nullopt.
   int exit_code = 0;

@@ -49,7 +49,7 @@ std::vector<EventsFile> events_files(const std::string& folder) {
 
 // Empties the file, or removes it if it is empty already. A TensorBoard that watches the folder
 // moves on to the next file only at the end of the current one, and never if that file is gone. So
-// a file is removed only when its successor is retired in turn.
+// a replaced file stays, empty, until its successor is replaced too.
 void retire(const std::string& path) {
   std::error_code ignored;
   if (fs::file_size(path, ignored) == 0) {

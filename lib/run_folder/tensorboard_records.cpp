@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Event {1 wall_time, 2 step, 3 file_version, 5 summary, 7 session_log}
+// With field numbers: Event {1 wall_time, 2 step, 3 file_version, 5 summary, 7 session_log}
 Message event_at(double wall_time, std::int64_t step) {
   return Message().real(1, wall_time).integer(2, step);
 }
@@ -52,8 +52,8 @@ Message value_of(const std::string& text) {
   return Message().bytes(3, text);
 }
 
-// SessionStartInfo {1 hparams, 5 start_time_secs}. No experiment is described:
-// TensorBoard then finds out by itself which keys differ among its runs.
+// SessionStartInfo {1 hparams, 5 start_time_secs}. No Experiment message is written, so TensorBoard
+// finds out by itself which keys differ among its runs.
 Message session_start(const config::RunOptions& options, std::int64_t start) {
   Message info;
   config::RunOptions copy = options;
@@ -110,7 +110,7 @@ std::string tensorboard_head(const config::RunOptions& options, std::int64_t sta
   const auto time = static_cast<double>(start);
   constexpr int kStart = 1;
   const Message summary = Message().message(1, session_start(options, start));
-  // The second record makes a reader forget an earlier file of the run.
+  // The second record makes TensorBoard discard what it has read from an earlier file of the run.
   return tfrecord(event_at(time, 0).bytes(3, "brain.Event:2").bytes()) +
          tfrecord(event_at(time, 0).message(7, Message().integer(1, kStart)).bytes()) +
          tfrecord(event_at(time, 0).message(5, summary).bytes());

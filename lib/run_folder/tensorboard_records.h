@@ -17,8 +17,7 @@ namespace abtrain::run_folder {
 // that are not finite are left out.
 std::vector<std::pair<std::string, double>> scalars_of(const nlohmann::ordered_json& event);
 
-// The records before the first event. `start`: start of the run, seconds since
-// 1970.
+// The records that precede the first event's. `start`: start of the run, seconds since 1970.
 std::string tensorboard_head(const config::RunOptions& options, std::int64_t start);
 
 // The record of one event, which has "event", "step" and "seconds"; "" if the

@@ -19,7 +19,7 @@ void append(std::string& out, Integer value) {
   }
 }
 
-// TFRecord masks a checksum that is stored beside the data it covers.
+// TFRecord files store checksums in this masked form.
 std::uint32_t masked(std::uint32_t crc) {
   return std::rotr(crc, 15) + 0xA282EAD8U;
 }

@@ -1,5 +1,5 @@
-// A worker's named tensors and values for a bit-exact resume. A component with state lists it in
-// one function, which is used for both saving and loading:
+// A worker's named tensors and values, from which a run resumes bit for bit. A component lists its
+// state in one function, which is used for both saving and loading:
 //   void archive(Archive& a) {
 //     a.value("step", step_);
 //     a.tensor("m", m_, Owner::Worker);
@@ -18,8 +18,8 @@
 
 namespace abtrain::state {
 
-// Replicas: all members of the worker's replica group hold bit-identical copies, so one member
-// stores the tensor for all. Worker: the tensor is this worker's alone.
+// Worker: the tensor is this worker's alone. Replicas: all members of the worker's replica group
+// (workers with the same weights) hold bit-identical copies, so one member stores it for all.
 enum class Owner { Worker, Replicas };
 
 // The state of one worker. Tensors are fp32.
@@ -39,8 +39,8 @@ class Archive {
   static Archive saving(State& state) {
     return Archive(state, false);
   }
-  // Loads from a state. Its functions throw Error(DamagedData) for anything
-  // that is missing or has the wrong type, range or element count.
+  // Loads from a state. tensor() and value() throw Error(DamagedData) for anything that is missing
+  // or has the wrong type, range or element count.
   static Archive loading(State& state) {
     return Archive(state, true);
   }
@@ -49,8 +49,9 @@ class Archive {
   }
 
   // Saves or loads a tensor. An undefined tensor is saved as an empty one. Loading copies the
-  // stored tensor into a defined one; an undefined tensor becomes the stored one, which must have
-  // `numel` elements if that is given, or stays undefined if the stored one is empty.
+  // stored values into `tensor` if it is defined. Else `tensor` becomes the stored tensor, or stays
+  // undefined if that is empty. `numel`: the element count that the stored tensor must then have;
+  // the result is flat.
   void tensor(
       const std::string& name, at::Tensor& tensor, Owner owner,
       std::optional<std::int64_t> numel = std::nullopt);

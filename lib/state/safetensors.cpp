@@ -14,7 +14,7 @@ namespace abtrain::state {
 
 namespace {
 
-// The reference implementation's limit: no header is larger.
+// The limit of the reference implementation.
 constexpr std::uint64_t kLargestHeader = 100'000'000;
 
 std::string_view bytes_of(const at::Tensor& tensor) {

@@ -46,9 +46,10 @@ class SafetensorsFile {
   bool has(const std::string& name) const {
     return places_.contains(name);
   }
-  // Removes `prefix` from all names, which must begin with it, also in the metadata ("shape:NAME").
+  // Removes `prefix` from all tensors' names, which must begin with it, and from "shape:NAME" in
+  // the metadata.
   void strip(const std::string& prefix);
-  // Names of all tensors, in the file's order.
+  // In the file's order.
   std::vector<std::string> names() const;
   const std::vector<StoredTensor>& tensors() const {
     return header_.tensors;
@@ -93,9 +94,9 @@ class SafetensorsFile {
   at::Tensor load_as(const StoredTensor& tensor, at::ScalarType type) const;
 
   InputFile file_;
-  std::uint64_t begin_ = 0;  // where the tensors begin
+  std::uint64_t begin_ = 0;  // the file offset where the tensors begin
   SafetensorsHeader header_;
-  std::unordered_map<std::string, std::size_t> places_;  // in header_.tensors
+  std::unordered_map<std::string, std::size_t> places_;  // indices into header_.tensors, by name
 };
 
 }  // namespace abtrain::state

@@ -22,7 +22,7 @@ constexpr std::size_t kMaxDimensions = 64;  // limit of LibTorch's operators
 struct Dtype {
   const char* name;
   std::uint64_t bytes;
-  std::optional<at::ScalarType> type = std::nullopt;  // if we use the dtype
+  std::optional<at::ScalarType> type = std::nullopt;  // if abtrain uses the dtype
 };
 
 constexpr std::array<Dtype, 16> kDtypes = {{
@@ -58,7 +58,7 @@ std::optional<StoredTensor> parse_entry(const std::string& name, const ordered_j
       std::ranges::min(offsets) < 0 || tensor.sizes.size() > kMaxDimensions) {
     return std::nullopt;
   }
-  double most = 1;  // a product that no integer can hold is no element count
+  double most = 1;  // the element count, as a double to detect overflow
   for (const std::int64_t size : tensor.sizes) {
     if (size < 0) {
       return std::nullopt;
@@ -135,7 +135,7 @@ std::string header_bytes(const SafetensorsHeader& header) {
     json[kMetadata] = header.metadata;
   }
   for (const StoredTensor& tensor : header.tensors) {
-    // Not by operator[], which searches all earlier keys.
+    // operator[] would search all earlier keys, so it is not used.
     json.get_ref<ordered_json::object_t&>().emplace_back(
         tensor.name, ordered_json{
                          {"dtype", tensor.dtype},

@@ -17,7 +17,7 @@ std::string shape_text(const std::vector<std::int64_t>& sizes);
 
 struct StoredTensor {
   std::string name;
-  std::string dtype;  // "F32", "I64", ...; may be one that we do not know
+  std::string dtype;  // "F32", "I64", ...; may be unknown to abtrain
   std::vector<std::int64_t> sizes;
   std::uint64_t begin = 0;  // in bytes from the end of the header
   std::uint64_t end = 0;
@@ -28,15 +28,15 @@ struct StoredTensor {
   std::int64_t numel() const;
 };
 
-// Bytes per element; 0 for a dtype that we do not know.
+// Bytes per element; 0 for an unknown dtype.
 std::uint64_t element_bytes(std::string_view dtype);
-// LibTorch's type; empty for a dtype that we do not know or do not use.
+// LibTorch's type; empty for a dtype that abtrain does not know or use.
 std::optional<at::ScalarType> type_of(std::string_view dtype);
-// The type of F32, F64, F16 and BF16; empty for any other dtype.
+// LibTorch's type for F32, F64, F16 and BF16; empty for any other dtype.
 std::optional<at::ScalarType> float_type(std::string_view dtype);
-// The dtype's name in a file.
+// The name of LibTorch's type in a file, such as "F32".
 std::string dtype_name(at::ScalarType type);
-// The dtype in a file for the option fp32, fp16 or bf16.
+// The same for the option value fp32, fp16 or bf16.
 std::string stored_dtype(const std::string& option);
 
 struct SafetensorsHeader {
@@ -44,8 +44,8 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Parses the entries of one JSON object. Throws Error(DamagedData), naming `path` and the tensor,
-// if an entry is malformed or occurs twice. Does not check that the file has these bytes.
+// Parses the JSON text of a header. Throws Error(DamagedData), naming `path` and the tensor, if an
+// entry is malformed or occurs twice. Does not check that the file contains the tensors' bytes.
 SafetensorsHeader parse_header(std::string_view text, const std::string& path);
 
 // The bytes before the first tensor: the length, the JSON, and spaces so that

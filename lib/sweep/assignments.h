@@ -20,13 +20,13 @@ class AssignmentReader {
   AssignmentReader& operator=(const AssignmentReader&) = delete;
 
   // Appends the assignments in `value` to `out`: for method.rank, {rule: energy, keep: 0.8} holds
-  // two. `place`: of the key, for error messages.
+  // two. `place`: where the key is written, for error messages.
   void add(const std::string& key, const Location& place, const Value& value, Choice& out);
   // Adds all keys of a section; `prefix` is "" or ends with a '.'.
   void add_section(const std::string& prefix, const Value& section, Choice& out);
   // Reads `section` into the options of `fields`.
   void read(const Fields& fields, const Value& section);
-  // Reads {a.b: 3, c.d: x 2}, where x 2 doubles the value that a rival has.
+  // Reads a step of a rival's tuning: {a.b: 3, c.d: x 2}, where x 2 doubles the rival's value.
   Move move(const Value& section);
   void problem(const Location& place, const std::string& key, std::string text) {
     problems_.push_back({place, key, std::move(text)});
@@ -47,7 +47,7 @@ const Field* find_field(const Fields& all, const std::string& key);
 
 // "3", or "rule: energy, keep: 0.8"; equal choices have equal texts.
 std::string text_of(const Choice& choice);
-// Whether `whole` sets every key that `part` sets, to the same value.
+// True if `whole` sets every key that `part` sets, to the same value.
 bool contains(const Choice& whole, const Choice& part);
 
 void for_each_assignment(const std::vector<Choice>& choices, const auto& visit) {
@@ -56,8 +56,8 @@ void for_each_assignment(const std::vector<Choice>& choices, const auto& visit) 
   }
 }
 
-// Appends a problem for each key that is varied twice (grid, `seeds`), or although `set` or `--set`
-// sets it. Only items of `list` may override `set`.
+// Appends a problem for each key that is varied twice (by grid or `seeds`), or that is varied and
+// set by `set` or `--set`. Only items of `list` may override `set`.
 void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems);
 
 }  // namespace abtrain::sweep

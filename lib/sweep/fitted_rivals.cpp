@@ -77,8 +77,8 @@ Sets ab_keys(const std::string& name, const Ground& ground) {
   return keys;
 }
 
-// Bytes that a worker sends in a run of the configured length. Throws Error(Config) if that depends
-// on spectra.
+// Bytes that a worker sends in a run of the configured length. Throws Error(Config) if the ranks,
+// and so the bytes, depend on singular values.
 double bytes_of(const RunOptions& o, const Ground& ground) {
   const auto planned = config::model_sizes(o, ground.set);
   ABT_CHECK(planned, Config, "only the spectra tell how many bytes AB-training sends");
@@ -128,7 +128,7 @@ std::optional<std::string> interval_of(const RunOptions& o, const Ground& ground
 // Completes the rival's keys, for the network with the keys `size`.
 void complete(RivalPlan& rival, const Sets& size, const RivalSketch& sketch, const Ground& ground) {
   const std::vector<std::string> sized = mapped(size, key_of);
-  Sets model;  // given for the large network
+  Sets model;  // keys of the command line for the large network
   for (const Assignment& one : ground.given) {
     const bool is_model = one.override.key.starts_with("model.");
     if (!ground.request.plans && is_model && std::ranges::count(sized, one.override.key) == 0) {

@@ -1,4 +1,4 @@
-// Fits the sketches of rivals to a configuration.
+// Fits the sketches of rivals (the methods to compare, rival_sketches.h) to a configuration.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,9 @@ namespace abtrain::sweep {
 // plan, overrides of the model stay with each rival, because small networks need other ones.
 Sets common_of(const Ground& ground, const Sets& sets);
 
-// Returns the rival, once for each shape of its network. The name of the first shape gets no
-// suffix. Throws Error(Config) if the rival makes no sense for the configuration.
+// Returns the rival, once for each network that it trains (small shapes, sizes of AB-training).
+// Names after the first have the suffix of the shape or size. Throws Error(Config) if the rival
+// makes no sense for the configuration.
 std::vector<RivalPlan> rivals_of(const RivalSketch& sketch, const Ground& ground);
 
 }  // namespace abtrain::sweep

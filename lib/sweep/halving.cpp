@@ -85,7 +85,7 @@ Choice seed_choice(std::uint64_t seed, const Location& place) {
   return {Assignment{config::literal_override("seed", text, place), text}};
 }
 
-// `runs`: those of each rival.
+// `runs`: the pilots of each rival.
 Sweep pilot_sweep(
     const Sweep& sweep, std::size_t round, const std::vector<Search>& searches,
     const std::vector<std::vector<Search::Run>>& runs) {

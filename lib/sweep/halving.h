@@ -20,11 +20,12 @@
 //   seeds: 3
 //
 // Each round is a sweep of its own. The pilots' folders are <output>/<sweep>/pilots/<round>. A
-// pilot's quality is its final model's, on the held-out examples if there are any. A pilot that
-// diverged is the worst; among equals, the first one wins. With `seconds`, full-length runs end by
-// the clock (train.seconds) or, if seconds count on a link, after the steps that fit into them.
-// These, and the steps at half length, follow from the fastest pilot among settings with equally
-// long steps, because disturbances only ever make a machine slower.
+// pilot's quality is that of its final model, on the held-out examples if there are any. A pilot
+// that diverged is the worst; among equals, the first one wins. With `seconds`, full-length runs
+// end by the clock (train.seconds) or, if seconds count on a link, after the steps that fit into
+// them. The number of these steps, and of the steps at half length, is computed from the speed of
+// the fastest pilot among settings with equally long steps, because disturbances only ever make a
+// machine slower.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +43,8 @@ namespace abtrain::sweep {
 std::size_t rounds_of(const Sweep& sweep);
 // The length of the round's runs as a share of the rival's: 1/4, 1/2 or 1.
 double length_of(const Halving& halving, std::size_t round);
-// Number of steps in a run of this length if a full-length run has `whole` steps. kPilotLength: the
-// length of the pilots that explore.
+// Number of steps in a run of this length (a share of full length) if a full-length run has `whole`
+// steps. kPilotLength: the length of all pilots but those that decide.
 std::int64_t steps_in(std::int64_t whole, double length);
 inline constexpr double kPilotLength = 0.25;
 // The maximum number of new runs in a round.
@@ -74,7 +75,7 @@ struct Round {
 // Error(MissingInput), naming the run, if a result is missing.
 Round round_of(const Sweep& sweep, std::size_t round);
 
-// Writes what each rival was given to <output>/<sweep>/tuning.json: "settings", the "seconds" of a
+// Writes how each rival was tuned to <output>/<sweep>/tuning.json: "settings", the "seconds" of a
 // full-length run (0: by steps) and the "link" that they refer to; for each of "rivals" name, why,
 // tried, pilots, pilot_seconds and chosen; for each of "left_out" name, why and kind. `full`: a
 // round at full length.

@@ -86,7 +86,7 @@ Rival read_rival(const Entry& entry, AssignmentReader& reader) {
   return rival;
 }
 
-// A reason alone, or {kind: diverged, why: REASON}.
+// Reads a reason alone, or {kind: diverged, why: REASON}.
 LeftOut read_left_out(const Entry& entry, AssignmentReader& reader) {
   LeftOut one{entry.key, entry.value.text};
   if (entry.value.kind == Value::Kind::Section) {

@@ -14,7 +14,7 @@ namespace abtrain::sweep {
 Halving read_halving(const Value& section, AssignmentReader& assignments);
 
 // Makes the keys of `set` and `--set` hold for all rivals, by removing them from the rivals' own
-// keys. Appends a problem for train.steps, and for another value of a key that makes a rival what
+// keys. Appends a problem for train.steps, and if this would change a key that makes a rival what
 // it is (method.name, ...).
 void give_all(Halving& halving, const Choice& common, AssignmentReader& assignments);
 

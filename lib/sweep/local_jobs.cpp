@@ -231,7 +231,7 @@ class Jobs {
   std::map<std::size_t, int> failures_;  // exit codes by index of the point
   std::size_t finished_ = 0;
   std::size_t trained_ = 0;      // trained to their end by this process
-  double trained_seconds_ = 0;   // total duration of these
+  double trained_seconds_ = 0;   // their total duration
   double stepping_seconds_ = 0;  // the part of it that grows with the length
   bool is_stopping_ = false;
 };

@@ -1,4 +1,4 @@
-// Trains the points of a sweep on this machine, each in a process of its own.
+// Trains the points of a sweep (its runs) on this machine, each in a process of its own.
 #pragma once
 
 #include <cstddef>

@@ -118,7 +118,7 @@ std::string notes_text(const MethodTable& table) {
   return out;
 }
 
-using Said = std::vector<std::pair<std::string, std::string>>;  // names, and statements about them
+using Said = std::vector<std::pair<std::string, std::string>>;  // a name, and a statement on it
 
 // Lists each statement once, after the names that it applies to; without names if it applies to all
 // rows.

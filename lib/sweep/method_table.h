@@ -41,7 +41,7 @@ MethodTable method_table(
     const std::string& config, const Sets& sets, const std::optional<plan::TimeRequest>& request,
     const std::vector<std::string>& folders, Log& log);
 
-// Return the table for people, and for programs with the keys that docs/plan.md lists.
+// Return the table as text, and as JSON with the keys that docs/plan.md lists.
 std::string method_table_text(const MethodTable& table);
 nlohmann::ordered_json method_table_json(const MethodTable& table);
 

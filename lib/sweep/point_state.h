@@ -1,4 +1,4 @@
-// How far the run of a point has got, according to its folder.
+// How far the run of a sweep's point has got, according to its folder.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ enum class PointState {
 const char* name_of(PointState state);
 
 PointState state_of(const PointRun& run);
-// Whether a failed run has diverged.
+// True if the run, which must have failed, has diverged.
 bool has_diverged(const PointRun& run);
 // The state of a run that is about to be trained; throws Error(Config) if it is Foreign.
 PointState own_state_of(const PointRun& run);

@@ -127,7 +127,7 @@ std::vector<Point> list_points(const Sweep& sweep) {
   }
   all.insert(all.end(), sweep.list.begin(), sweep.list.end());
   all = combinations({all, seeds});
-  std::set<std::string> keys;  // the keys that the points set
+  std::set<std::string> keys;  // all keys that points set
   for_each_assignment(all, [&](const Assignment& one) { keys.insert(one.override.key); });
   exclude(sweep, keys, all);
   const auto names = short_names(keys);

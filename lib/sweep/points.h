@@ -1,4 +1,4 @@
-// The points of a sweep and their order.
+// Lists the points of a sweep, which are the runs that it trains.
 //
 // The order follows the file: first the grid, with its last key varying fastest, then the list,
 // each with all seeds and without the excluded points. Indices count from 0. Throws Error(Config)

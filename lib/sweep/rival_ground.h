@@ -1,5 +1,5 @@
-// What all rivals of a configuration share: the configuration itself, the keys on the command line,
-// and the size of AB-training, which the small networks match.
+// What all rivals (methods to compare) of a configuration share: the configuration itself, the keys
+// on the command line, and the size of AB-training, which the small networks match.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace abtrain::sweep {
 // configured one, at a lower compression.
 struct AbSize {
   std::string name;
-  std::string what;  // in a few words
+  std::string what;  // a short description
   Sets overrides;    // width and ratio
 };
 
@@ -34,7 +34,7 @@ struct Ground {
 
   // Overrides that set AB-training's size by a budget; empty: as configured.
   Sets size = {};
-  double ratio = 0;             // the resulting compression
+  double ratio = 0;             // parameters of the dense model / those stored
   std::int64_t parameters = 0;  // stored by AB-training
   std::string no_ab = {};       // why the model cannot be factored, or ""
   config::RunOptions ab = {};   // the configuration with AB-training of that size
@@ -42,7 +42,7 @@ struct Ground {
   SmallNetworks small = {};
   std::vector<AbSize> ab_sizes = {};  // further sizes, besides the configured one
 
-  // Whether the configuration trains adapters; its rivals are then other ways of fine-tuning.
+  // True if the configuration trains adapters; its rivals are then other ways of fine-tuning.
   bool tunes() const {
     return config::trains_adapters(base);
   }
@@ -62,9 +62,9 @@ struct Ground {
   Sets not_given(const Sets& sets) const;
   // Finds AB-training's size. Throws Error(Config) if AB-training has nothing to factor.
   void find_size();
-  // Finds other networks in which AB-training stores as many parameters, to within 3 %: one without
-  // the taps of the head that see copies (model.folded_head), if there are any, compressed R:1; and
-  // narrower ones, compressed sqrt(R):1 and R^(1/4):1. Leaves out networks compressed less than
+  // Finds other networks in which AB-training stores as many parameters, to within 3 %. R:1 is the
+  // compression that this takes at full width, for vgg with model.folded_head. Adds that vgg, and
+  // narrower networks compressed sqrt(R):1 and R^(1/4):1. Leaves out networks compressed less than
   // 1.25:1. Finds none for adapters, for weights from a file, for a network with one possible
   // width, or if the command line gives the ranks.
   void find_ab_sizes();

@@ -12,7 +12,7 @@ namespace {
 
 using config::RunOptions;
 
-// Muon with the settings of our tables, or as the configuration already has it.
+// Muon with the settings of the tables in docs/results, or as the configuration already has it.
 Sets muon(const RunOptions& o, const char* matrices = "all") {
   if (o.optimizer.name == "muon") {
     return {std::string("optimizer.matrices=") + matrices};
@@ -47,8 +47,8 @@ Sets powersgd(const RunOptions& o) {
   return joined({ddp(o), {"reducer.name=powersgd", "reducer.rank=4"}});
 }
 
-// Outer steps with momentum 0.5: runs of minutes have few synchronizations, too few for the usual
-// 0.9 to settle (docs/results/compression.md).
+// DiLoCo's outer steps, with momentum 0.5: runs of minutes have few synchronizations, too few for
+// the usual 0.9 to settle (docs/results/compression.md).
 Sets outer(const char* every) {
   return {"method.name=diloco",
           "method.warmup_steps=0",
@@ -66,7 +66,7 @@ Sets ddp_muon(const RunOptions& o) {
 
 const Sets kTwoBits = {"method.outer.wire.name=int2", "method.outer.wire.error_decay=0.95"};
 
-// Sends changes in two bits; `inside` is the optimizer of each worker.
+// Sends the workers' changes in two bits; `inside` sets the optimizer of each worker.
 Sets two_bits(const Sets& inside) {
   return joined({outer("20"), inside, kTwoBits});
 }
@@ -97,7 +97,7 @@ Sets ab_recipe(const RunOptions& o) {
        o.optimizer.name == "muon" ? Sets{} : muon(o, "factors")});
 }
 
-// The configured adapters, but with LoRA's start and AdamW.
+// The configured adapters, but with LoRA's initialization and AdamW.
 Sets lora(const RunOptions& o, const char* trains, const char* sync) {
   return joined(
       {{"method.name=ab", "method.remainder=freeze", "method.start=zero", "method.roles=fixed",
@@ -114,7 +114,7 @@ Sets lora_each(const RunOptions& o, const char* trains, const char* sync) {
   return joined({lora(o, trains, sync), {"method.group_size=1"}});
 }
 
-// `sets` with outer steps in two bits.
+// `sets` with outer steps that send two bits per element.
 Sets coded(const Sets& sets) {
   return joined(
       {sets,
@@ -191,8 +191,8 @@ std::vector<RivalSketch> reducer_sketches() {
 }
 
 std::vector<RivalSketch> all_sketches() {
-  // The authors' outer rate and interval, which outer() sets, are not the best in runs of minutes
-  // (docs/results/compression.md).
+  // The outer learning rate and interval of MuLoCo's authors, which outer() sets, are not the best
+  // in runs of minutes (docs/results/compression.md).
   const std::vector<Sets> muloco_starts = {{"method.outer.lr=0.7", "method.sync_every=10"}};
   std::vector<RivalSketch> all = {
       {"ddp", "the large network, all gradients averaged, as configured", ddp},

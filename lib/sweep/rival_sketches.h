@@ -1,5 +1,5 @@
-// The rivals before they are fitted to a configuration: one row each, in the order in which users
-// see them (docs/rivals.md), then one row for each reducer.
+// The rivals (methods to compare) before they are fitted to a configuration: one row each, in the
+// order in which users see them (docs/rivals.md), then one row for each reducer.
 #pragma once
 
 #include <functional>
@@ -26,14 +26,14 @@ struct RivalSketch {
   Kind kind = Kind::Usual;
   // Moves that its search tries first, before the ones that all rivals share (moves_of()).
   std::vector<Sets> starts = {};
-  // Whether its synchronization interval is chosen so that it sends as many bytes as AB-training.
+  // Chooses its synchronization interval so that it sends as many bytes as AB-training.
   bool sends_as_ab = false;
 };
 
 const std::vector<RivalSketch>& rival_sketches();
 
 // The moves (sweep/search.h) of a rival with these options, in this order: none, its starts, then
-// for all rivals rate, decay, interval and outer rate.
+// for all rivals learning rate, weight decay, synchronization interval and outer learning rate.
 std::vector<Sets> moves_of(const RivalSketch& sketch, const config::RunOptions& options);
 
 }  // namespace abtrain::sweep

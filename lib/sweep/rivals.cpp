@@ -45,7 +45,7 @@ std::string refusal_of(const auto& body) {
   return "";
 }
 
-// Whether the rival takes part by default. `tunes`: the configuration trains adapters.
+// True if the rival takes part by default. `tunes`: the configuration trains adapters.
 bool is_usual(const RivalSketch& sketch, bool tunes, bool all) {
   using Kind = RivalSketch::Kind;
   if (tunes) {

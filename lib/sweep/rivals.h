@@ -1,5 +1,5 @@
-// The methods that a configuration's own method is compared with, as a sweep with halving
-// (sweep/halving.h): each rival's keys, and the settings that it may try. All rivals may try the
+// Rivals: the methods that a configuration's own method is compared with, as a sweep with halving
+// (sweep/halving.h). Each has its keys, and the settings that it may try. All rivals may try the
 // same number of settings, in one common order.
 //
 //   RivalList list = list_rivals("my.yaml", {}, {.tune = 4}, folders);
@@ -28,7 +28,7 @@ Sets joined(std::initializer_list<Sets> parts);
 struct RivalsRequest {
   // The compression that AB-training's ranks are to reach; none: as configured.
   std::optional<double> ratio = {};
-  std::vector<std::string> only = {};  // names; empty: the usual rivals
+  std::vector<std::string> only = {};  // names of rivals; empty: the usual ones
   bool all = false;                    // also DiLoCo and local SGD
   // If the model is exported: the network that small rivals train, a .pt2 file.
   std::optional<std::string> small = {};
@@ -36,7 +36,7 @@ struct RivalsRequest {
   // starting points.
   std::size_t tune = 4;
   // For a plan: all rivals, the configured length, and AB-training with the configured rule even if
-  // its ranks depend on spectra. If a model cannot be factored, the other rivals remain.
+  // its ranks depend on singular values. If a model cannot be factored, the other rivals remain.
   bool plans = false;
 };
 inline constexpr std::size_t kMaxSettings = 12;
@@ -56,14 +56,14 @@ struct RivalPlan {
 };
 
 struct RivalList {
-  std::string config;  // as the user named it
+  std::string config;  // path of the configuration
   std::vector<std::string> folders;  // where configurations are searched
   std::string name;                  // the configuration's; the caller sets the sweep's
   std::string output;  // "": the configuration's own
-  Sets common;         // for all rivals
-  Sets pilot;          // for pilots only
+  Sets common;         // overrides for all rivals
+  Sets pilot;          // more overrides, for pilots only
   std::size_t settings = 1;         // number that each rival may try
-  std::int64_t finalist_seeds = 0;  // of the two best rivals, if more than of all
+  std::int64_t finalist_seeds = 0;  // for the two best rivals, if more than for all
   std::vector<RivalPlan> rivals;
   std::vector<LeftOut> left_out;  // rivals that make no sense for this configuration
   std::int64_t parameters = 0;  // stored by AB-training; 0: it cannot train this model

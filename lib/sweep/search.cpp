@@ -44,8 +44,8 @@ std::string content_with(const Sweep& sweep, const Choice& values) {
   return content_of(options);
 }
 
-// Whether a step takes as long in both settings: they differ at most in optimizer options, which
-// only change values.
+// True if a step takes as long in both settings: they differ at most in options of the optimizer,
+// which only change values.
 bool take_as_long(const Choice& a, const Choice& b) {
   const auto is_free = [](const Assignment& one) {
     return one.override.key.starts_with("optimizer.");

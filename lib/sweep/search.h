@@ -19,7 +19,7 @@
 
 namespace abtrain::sweep {
 
-// The keys of both; if both have a key, `over` decides.
+// The assignments of both; if both have a key, `over` decides.
 Choice merged(const Choice& base, const Choice& over);
 
 // A pilot that has ended; the quality is -infinity if it diverged.
@@ -70,11 +70,11 @@ class Search {
     Choice setting;
     std::string content;                    // its configuration
     std::size_t from = 0;                   // the setting that it started from
-    std::set<std::string> moved = {};       // the keys in which it differs from that one
-    std::vector<PilotResult> first = {};    // from the round in which it was new: at most one
-    std::vector<PilotResult> repeats = {};  // from the round that decides
+    std::set<std::string> moved = {};       // the keys in which it differs from `from`
+    std::vector<PilotResult> first = {};    // result of the round in which it was new
+    std::vector<PilotResult> repeats = {};  // results of the round that decides
   };
-  // Tries one move from a setting. Returns whether it led to a new setting.
+  // Tries one move from a setting. Returns true if it led to a new setting.
   bool add(const Move& move, std::size_t from, double share);
   // Indices of the settings that have been tried, best first.
   std::vector<std::size_t> ranked() const;

@@ -2,10 +2,10 @@
 //
 // Time. Every point counts like the longest one: its steps, at the speed of the slowest finished
 // point of the sweep. Without a finished point, some steps of the point with the most work are
-// timed here (plan/compute_time.h); dense steps if its ranks follow from the spectra. A job gets
-// twice that time and 2 minutes for each of its points, rounded up to a multiple of 5 minutes, at
-// least 10 minutes and at most 24 hours: at its limit, a job saves and is requeued. If no time is
-// known, as for points that need a GPU on a machine without one, a job gets 24 hours.
+// timed here (plan/compute_time.h); dense steps if its ranks follow from singular values. A job
+// gets twice that time and 2 minutes for each of its points, rounded up to a multiple of 5 minutes,
+// at least 10 minutes and at most 24 hours: at its limit, a job saves and is requeued. If no time
+// is known, as for points that need a GPU on a machine without one, a job gets 24 hours.
 //
 // Memory, for all workers of a point on one node: for each worker twice what `abtrain plan` shows;
 // for each process the program (1 GB, with GPUs 4 GB) and twice the bytes of the images that it
@@ -35,7 +35,7 @@ struct NeedsRequest {
   bool time = true;  // whether to request minutes
 };
 
-// Whether a run must have a GPU for each worker: device: cuda or comm: nccl.
+// True if a run must have a GPU for each worker: device: cuda or comm: nccl.
 bool needs_gpus(const config::RunOptions& options);
 
 // `log` tells what is being measured, and warns if no time is known.

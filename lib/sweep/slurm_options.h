@@ -31,7 +31,7 @@ struct SlurmOptions {
   std::optional<std::string> launcher = {};         // words to use instead of the program
   std::vector<BatchOption> sbatch = {};
 
-  // Whether an option of sbatch replaces the batch file's option of this name.
+  // True if an option in `sbatch` replaces the batch file's option of this name.
   bool sets(const std::string& name) const;
   // Returns one line per option: "--jobs=2", "--sbatch=--mem=4G".
   std::vector<std::string> lines() const;

@@ -34,7 +34,7 @@ struct SlurmArray {
 // is one task with threads as workers. Throws Error(Usage) if the script would contain a control
 // character.
 std::string slurm_script(const SlurmArray& array, const std::vector<PointRun>& runs);
-// Whether a file that begins like this is such a script.
+// True if a file that begins with `begin` is such a script.
 bool is_batch_file(const std::string& begin);
 
 // The folder with slurm/job.sh that belongs to a program: $ABTRAIN_ROOT if that is set,

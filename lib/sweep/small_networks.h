@@ -16,11 +16,11 @@ struct SmallNetworks {
   plan::SmallShapes shapes;
   std::string missing;  // why there are none, or ""
 };
-// The networks for a request; in a plan only the first shape. `read`: the configuration with
-// overrides. `ab`: the configuration with AB-training, which stores `parameters` parameters. An
-// exported model has only the network in the file `request.small`. Throws Error(Usage) for such a
-// file if the model is not exported; MissingInput; Config if its network does not fit the data or
-// differs by more than 3 % from `parameters`.
+// Returns the networks for a request; in a plan, only the first shape. `read`: returns the
+// configuration with overrides. `ab`: the configuration with AB-training, which stores `parameters`
+// parameters. An exported model has only the network in the file `request.small`. Throws
+// Error(Usage) for such a file if the model is not exported; MissingInput; Config if its network
+// does not fit the data or differs by more than 3 % from `parameters`.
 SmallNetworks small_networks(
     const std::function<config::RunOptions(const Sets&)>& read, const config::RunOptions& ab,
     std::int64_t parameters, const RivalsRequest& request);

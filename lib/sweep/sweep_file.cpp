@@ -45,7 +45,7 @@ Fields fields_of(Sweep& sweep, Sections& s) {
   return f;
 }
 
-// Whether a file has no base but keys of a configuration.
+// True if the file has no key `base`, but keys of a configuration.
 bool is_configuration(const Value& root) {
   constexpr std::array kOfAConfiguration{"extends", "model", "method", "data", "train", "workers"};
   const auto is_of = [&](const Entry& entry) {
@@ -216,7 +216,7 @@ class SweepReader {
     }
   }
 
-  // Whether a section was given and is not empty. Appends a problem if it is empty or of another
+  // True if a section was given and is not empty. Appends a problem if it is empty or of another
   // kind.
   bool is_there(const Value& value, const std::string& key, Kind kind) {
     const auto set = reading_.settings.find(key);

@@ -1,4 +1,4 @@
-// What a sweep varies, read from a sweep file or from the command line (`--grid`, `--seeds`).
+// Reads what a sweep varies, from a sweep file or from the command line (`--grid`, `--seeds`).
 //
 //   base: fashion_mnist_mlp          # beside this file, else in configs/
 //   set: {train.epochs: 2}           # for all points
@@ -58,7 +58,7 @@ struct Rival {
   Location place;
 };
 struct LeftOut {
-  enum class Kind { Other, Diverged };  // Diverged: in the runs that measure its length
+  enum class Kind { Other, Diverged };  // Diverged: in the short runs that time its steps
   std::string name;
   std::string why;
   Kind kind = Kind::Other;
@@ -88,7 +88,7 @@ struct Sweep {
   std::vector<config::Override> sets;    // `--set`, which override `set`
   std::vector<std::vector<Choice>> grid;
   std::vector<Choice> list;
-  std::vector<std::string> labels;  // labels of the list's items; empty: their values
+  std::vector<std::string> labels;  // labels of the list's items; empty: made of their values
   std::vector<Choice> exclude;
   std::vector<Choice> seeds;       // empty: the configuration's own
   std::optional<Halving> halving;  // if set, grid, list and exclude are empty

@@ -7,9 +7,9 @@
 
 namespace abtrain::train {
 
-// Model, data set, classes, example shape, the mean and deviation that normalize pixels, and the
-// version of this program, with the keys and formats of docs/weights.md. `model_file`:
-// model_file_hash() at the start of the run.
+// Returns model, data set, classes, example shape, the mean and deviation that normalize pixels,
+// and the version of this program, with the keys and formats of docs/weights.md. `model_file`: hash
+// of an exported model's file (weights::model_file_hash()) at the start of the run, or "".
 weights::About about_model(
     const config::RunOptions& options, const data::Dataset& dataset, const std::string& model_file);
 

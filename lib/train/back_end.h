@@ -1,4 +1,4 @@
-// How the workers of a run communicate.
+// Chooses how the workers of a run communicate: over NCCL, MPI or the memory of one process.
 #pragma once
 
 #include <optional>
@@ -10,21 +10,21 @@ namespace abtrain::train {
 
 using comm::BackEnd;
 
-// Where the workers are.
+// Where the workers run, and what they could communicate over.
 struct WorkerPlace {
   int workers = 1;            // workers of the run
-  bool processes = false;     // processes, else threads of this process
+  bool processes = false;     // the workers are processes, else threads of this one
   std::string launcher = {};  // what started the processes
   bool has_mpi = false;       // the processes can meet over MPI
   bool on_gpu = false;
   int gpus = 0;           // distinct GPUs of all workers, over all hosts
   bool has_nccl = false;  // this build has NCCL
-  bool nccl_shares_gpus = false;  // and it accepts several workers on one GPU
+  bool nccl_shares_gpus = false;  // NCCL accepts several workers on one GPU
 };
 
 struct BackEndChoice {
   BackEnd back_end = BackEnd::Local;
-  std::string note;  // what the user should know; usually empty
+  std::string note;  // a warning for the user; usually empty
 };
 
 // `wanted`: nullopt picks the best back end that works. Throws Error(Config) if `wanted` cannot

@@ -36,7 +36,7 @@ class BatchWeights {
   // Factor of the mean loss of micro-batch k; the sum of factor times loss is the mean loss over
   // this worker's labels.
   double of_loss(std::int64_t k) const;
-  // Whether a label of this worker counts in this step.
+  // True if at least one label of this worker counts in the current step.
   bool has_labels() const {
     return own_sum_ > 0;
   }

@@ -34,8 +34,9 @@ struct RunExamples {
 };
 RunExamples examples_of(const TrainInputs& inputs);
 
-// Whether the images are kept on the device; depends on `data.on_device`, the data set and the
-// device. Throws Error(Config) if `data.on_device` is true but they cannot be kept there.
+// True if the images are to be kept in the memory of `device`. Depends on `data.on_device`, the
+// data set and the device. Throws Error(Config) if `data.on_device` is true but they cannot be kept
+// there.
 bool lies_on_device(
     const config::RunOptions& options, const data::Dataset& dataset,
     const data::Examples& validation, const at::Device& device);

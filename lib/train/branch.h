@@ -29,8 +29,8 @@ void check_branch(
     const config::RunOptions& options, const run_folder::Checkpoint& from, const RunLength& length,
     Log& log);
 
-// Returns text for a message on how a run with these options can continue from the checkpoint; ""
-// if it cannot.
+// Returns the end of an error message: how a new run with these options can branch off the
+// checkpoint; "" if it cannot.
 std::string way_by_branch(const config::RunOptions& options, const run_folder::Checkpoint& from);
 
 }  // namespace abtrain::train

@@ -1,4 +1,4 @@
-// How a model does on each class of a test set.
+// The accuracy of a model on each class of a test set.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +18,8 @@ void add_class_scores(
     nlohmann::ordered_json& evaluation, const at::Tensor& answers, std::int64_t classes,
     const std::vector<std::string>& names);
 
-// The evaluation for people: a line of scores and, for a classifier, tables by class (with more
-// than 20 classes, the ten worst).
+// The evaluation as readable text: a line of scores and, for a classifier, tables by class (with
+// more than 20 classes, the ten worst).
 std::string evaluation_text(const nlohmann::ordered_json& evaluation);
 
 }  // namespace abtrain::train

@@ -14,7 +14,7 @@ namespace {
 // A run lacks no cores if it has at least this fraction of the core time that its configuration
 // implies.
 constexpr double kEnough = 0.9;
-constexpr double kMoment = 0.25;  // seconds
+constexpr double kMoment = 0.25;  // seconds; shorter measurements show nothing
 
 double seconds_of(clockid_t clock) {
   timespec now{};

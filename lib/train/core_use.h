@@ -1,8 +1,9 @@
 // Detects other programs that take cores from a run, which makes its times unreliable.
 //
 // While a worker computes without waiting, the CPU time of its thread equals the wall time, unless
-// the thread lacks a core. The run itself can cause that, by more workers than cores or by threads
-// that prepare batches. Then its processes keep all cores busy; beside other programs they do not.
+// the thread lacks a core. The run itself can cause this lack, by more workers than cores or by
+// threads that prepare batches. But then its processes keep all cores busy; if other programs take
+// cores, they do not.
 #pragma once
 
 #include <optional>
@@ -11,11 +12,11 @@
 
 namespace abtrain::train {
 
-// A worker's times during those parts of its steps in which it computes.
+// Times of a worker, summed over the parts of its steps in which it computes.
 struct CoreTime {
   double wall = 0, thread = 0, process = 0;  // seconds; CPU times of thread and process
-  double cores = 0;                          // number that the process may use
-  double first_core = 0;  // the first of them; processes of a host with equal first cores share all
+  double cores = 0;                          // number of cores that the process may use
+  double first_core = 0;                     // index of the first; equal if processes share cores
 };
 
 // Measures the time of the calling thread from begin() to end().
@@ -42,7 +43,7 @@ struct CoreUse {
   double seconds = 0;  // compute time of a worker, mean
   std::string host;    // "" if there is only one
 
-  // Whether other programs took more than a tenth of the workers' compute time. False for short
+  // True if other programs took more than a tenth of the workers' compute time. False for short
   // measurements, which may be no longer than one time slice of another program.
   bool beside_others() const;
   // "workers had a core for 27 % of their compute time: other programs run on this machine, ..."

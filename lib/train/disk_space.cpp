@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kBytes = sizeof(float);  // per number
+constexpr double kBytes = sizeof(float);  // per number (fp32)
 
 // Count of the numbers in the states of all workers; a state that a group or all workers share
 // counts once.
@@ -38,7 +38,8 @@ double numbers_of_state(
     return all_equal;
   }
   if (kind.factors_weights) {
-    // Factors and, for the trained factors, their values at the last switch and their moments.
+    // Factors and, for the trained ones, their moments and their values at the last
+    // synchronization.
     const auto size = options.method.group_size.value_or(
         comm::auto_group_size(static_cast<int>(options.workers)));
     const double trained = options.method.trains == methods::Trains::Both ? stored : stored / 2;

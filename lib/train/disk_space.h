@@ -1,5 +1,5 @@
-// The disk space that a run needs in its folder, and a fallback for its model if there is none
-// left.
+// The disk space that a run needs in its folder, and another place for its model if the disk is
+// full.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace abtrain::train {
 
-// Estimates from the sizes that are known before the run. Layers with ranks that depend on spectra
-// count as dense.
+// Estimates from the sizes that are known before the run. Layers count as dense if their ranks will
+// be chosen from their singular values.
 struct DiskUse {
   double model = 0;              // bytes of model.safetensors
   double checkpoint = 0;         // bytes of a checkpoint
-  std::int64_t checkpoints = 0;  // maximum at a time, including one being written
+  std::int64_t checkpoints = 0;  // most that exist at a time, including one being written
 };
 DiskUse disk_use(
     const config::RunOptions& options, const data::Dataset& dataset, const RunLength& length);

@@ -1,4 +1,4 @@
-// Ends a run whose numbers are no longer finite.
+// Ends a run with an error if its loss, gradients or weights are no longer finite.
 #pragma once
 
 #include <optional>

@@ -23,8 +23,8 @@ namespace {
 
 constexpr int kSum = 2;  // at::Reduction::Sum
 
-// `sums`: for a classification, over all labels: correct answers, losses, number of labels. For a
-// regression: squared targets, squared errors, number of examples, then the sum of each target.
+// `sums` of a classification: [correct answers, loss, count of labels]. Of a regression: [squared
+// targets, squared errors, count of examples, the sum of each target].
 Score score_of(const at::Tensor& sums, double bytes_per_token) {
   const auto* sum = sums.const_data_ptr<double>();
   const double n = std::max(1.0, sum[2]);
@@ -149,7 +149,7 @@ double penalty(const nn::Model& model, const optim::OptimizerOptions& options) {
   };
   for (const nn::NamedWeight& w : model.weights()) {
     if (!w.weight->is_frozen()) {
-      const at::Tensor& rest = w.weight->rest;  // not trained either
+      const at::Tensor& rest = w.weight->rest;  // frozen part of an adapter
       add(rest.defined() ? w.weight->merged() - rest : w.weight->merged());
     }
   }

@@ -22,7 +22,7 @@ struct Scores {
 // Each group of `group_size` consecutive workers holds one model and divides all of `examples`
 // among its members; with group_size == world.size(), one model is scored. Returns the same result
 // on all workers; the host reads the device once. `label_smoothing` applies to the loss. The
-// traffic counts as metrics.
+// traffic is counted as comm::Purpose::Metrics.
 //
 // `answers`, if not null, gets one tensor on the device for each of this worker's batches, except
 // in a regression. It is int64, with one row per label (B, or B * tokens) and three columns: the

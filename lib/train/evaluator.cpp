@@ -62,8 +62,8 @@ void Evaluator::forget() {
   }
 }
 
-// The batches depend only on seed, step and worker. Training has its own loader, so its results
-// stay bit-identical.
+// The batches depend only on seed, step and worker. Training uses another loader, so renewals do
+// not change its results.
 void Evaluator::renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose) {
   if (options_.evaluate.norm_batches == 0 || model.buffers().empty()) {
     return;

@@ -34,15 +34,16 @@ class Evaluator {
   const RunExamples& examples() const {
     return examples_;
   }
-  // Makes the model that all workers have trained together after t steps and renews its running
-  // statistics, unless it is final: training then ended by renewing them. Collective, like all
-  // functions below.
+  // Merges what all workers have trained in t steps into one model, without changing theirs, and
+  // renews its running statistics. After the last step (`is_final`), these are up to date already.
+  // Collective, like scores() and renew_statistics().
   void merge(methods::Method& method, std::int64_t t, bool is_final);
-  // Returns the merged model; nothing may be merged after that.
+  // Returns the merged model; merge() must not be called afterwards.
   std::unique_ptr<nn::Model> take() {
     return std::move(merged_);
   }
-  // Scores the merged model and, for its group, this worker's model `own`. `check` gets each loss.
+  // Scores the merged model. With evaluate.groups, each group of workers also scores its own model,
+  // `own`. `check` gets the name and value of each loss.
   Result scores(
       methods::Method& method, nn::Model& own, bool is_final,
       const std::function<void(const char* what, double loss)>& check);

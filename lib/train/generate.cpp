@@ -67,7 +67,7 @@ std::string text_of(const Tokens& tokens, const data::DataOptions& data) {
 std::int64_t drawn(const at::Tensor& logits, const GenerateOptions& options, Random& random) {
   const std::int64_t most =
       options.top_k == 0 ? logits.size(0) : std::min(options.top_k, logits.size(0));
-  // The likeliest first.
+  // topk() returns the likeliest first.
   const auto [values, places] = at::topk(logits, options.temperature == 0 ? 1 : most);
   if (values.size(0) == 1) {
     return places.item<std::int64_t>();

@@ -27,7 +27,7 @@ ordered_json to_json(const Scopes& scopes) {
   return json;
 }
 
-// Sums of such numbers still fit into 64 bits.
+// The largest count accepted from a checkpoint: sums of such counts still fit into 64 bits.
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 56;
 
 Scopes from_json(const ordered_json& json) {

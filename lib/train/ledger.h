@@ -1,6 +1,5 @@
-// Accounts for the costs of training for a worker: the time on the clock of its loop, the bytes it
-// sends, and how both were spent. A ledger is saved with the run and continues after a resume.
-// Seconds are wall time.
+// Records the costs of one worker's training: seconds of wall time and bytes sent, and what both
+// were spent on. A ledger is part of each checkpoint and continues after a resume.
 #pragma once
 
 #include <optional>
@@ -16,7 +15,8 @@ namespace abtrain::train {
 
 using TimeSplit = comm::Spent;
 
-// Bytes sent by a worker. Metrics are counted in `metrics` only.
+// Bytes sent by a worker, split by purpose, by range and by phase. Metrics are counted in `metrics`
+// only.
 struct TrafficSplit {
   double gradient = 0, sync = 0, factors = 0, orders = 0, metrics = 0;
   double inside_groups = 0, between_groups = 0;
@@ -26,11 +26,11 @@ struct TrafficSplit {
   }
 };
 
-// Seconds spent on averaging gradients, and its errors. Encode and decode are part of `compute`,
-// collective is part of `communication`.
+// Seconds spent on averaging gradients, and the errors of the averages. In TimeSplit, encode and
+// decode are part of `compute`, collective is part of `communication`.
 struct ReducerSplit {
   double encode = 0, collective = 0, decode = 0;
-  // Sum of the vNMSE of the averaged gradient, and number of its evaluations.
+  // Sum of the measured vNMSE, |average - mean|^2 / |mean|^2, and number of measurements.
   double vnmse_sum = 0, vnmse_count = 0;
 };
 
@@ -48,16 +48,16 @@ class Ledger {
  public:
   struct Pause {
     Stopwatch watch;
-    double communicated;  // seconds, before the pause
+    double communicated;  // seconds of communication before the pause
   };
 
-  // For the worker's communicators (comm::metered()).
+  // The meter to pass to comm::metered() for each of the worker's communicators.
   comm::TrafficMeter& meter() {
     return meter_;
   }
   // Starts the clock; communication up to now is not part of the training.
   void start();
-  // The clock's reading, including pauses.
+  // Seconds on the clock since the run began, including pauses.
   double seconds() const {
     return watch_.seconds();
   }
@@ -73,21 +73,22 @@ class Ledger {
     trained_seconds_ = train_seconds();
   }
 
-  // Runs the body and adds the bytes that it sends to `phase`.
+  // Runs the body and adds the bytes that it sends to the figure `phase`.
   template <class Body>
   void count(double TrafficSplit::*phase, const Body& body) {
     const auto before = static_cast<double>(meter_.training_bytes());
     body();
     own_.traffic.*phase += static_cast<double>(meter_.training_bytes()) - before;
   }
-  // Enclose an evaluation or a checkpoint: its time and collectives are not part of the training.
-  // `account`: the figure to which its seconds are added. Both functions wait for the GPU.
+  // Call these before and after an evaluation or a checkpoint, whose time and collectives are not
+  // part of the training. `account`: the figure to which its seconds are added. Both functions wait
+  // for the GPU.
   Pause begin_pause();
   void end_pause(const Pause& pause, double TimeSplit::*account);
 
-  // The split of the time so far, while training goes on. On a GPU the last collectives may be
-  // missing. Here and below, `counts` holds what the parts of the loop have counted since this
-  // process began; it is added to the ledger's own figures.
+  // What the time so far was spent on, while training goes on. On a GPU the last collectives may be
+  // missing. Here and below, `counts` has the figures of Trainer::counts() since this process
+  // began; they are added to the ledger's own.
   TimeSplit spent(const WorkerFigures& counts) const;
 
   // All figures up to now. Waits for the GPU.
@@ -95,19 +96,19 @@ class Ledger {
 
   // Saves all figures up to now, or continues from saved ones.
   void archive(state::Archive& archive, const WorkerFigures& counts);
-  // Counts seconds in which this worker was idle as waiting for others.
+  // Adds seconds in which this worker stood still to its training time, as communication.
   void add_waiting(double seconds) {
     watch_ = Stopwatch(watch_.seconds() + seconds);
     paused_seconds_ -= seconds;
   }
-  // Takes over the mean traffic of the workers that saved these states.
+  // Replaces the meter's counts by the mean over the workers that saved these states.
   void average_traffic(std::vector<state::State>& states);
 
  private:
   comm::TrafficMeter meter_;
   Stopwatch watch_;            // since the loop began
-  double paused_seconds_ = 0;  // of communication outside the training
-  // Pauses and the bytes by phase; also what the parts of the loop had counted before a resume.
+  double paused_seconds_ = 0;  // communication outside the training
+  // Seconds of pauses, bytes by phase and, after a resume, the `counts` that were saved.
   WorkerFigures own_;
   std::optional<double> trained_seconds_;  // once the training has ended
 };

@@ -97,7 +97,7 @@ data::ListedImages listed(const std::vector<std::string>& files, Log& log) {
       places, places};
 }
 
-// One number per channel, as in "0.5,0.25".
+// Reads the metadata entry `key`, which has one number per channel: "0.5,0.25".
 std::vector<float> channels_of(
     const weights::About& about, const std::string& key, const std::string& path) {
   std::vector<float> values;
@@ -184,7 +184,8 @@ class FileInputs {
     augment_.emplace(options_, own_, 0);
   }
 
-  // Files begin .. end-1 without the damaged ones; labels are indices in the list.
+  // Makes a batch of the files begin .. end - 1 without the damaged ones; labels are indices in the
+  // list.
   data::Batch batch(std::int64_t begin, std::int64_t end) const {
     if (!decoder_) {
       return augment_->evaluation(images_, begin, end);

@@ -18,9 +18,9 @@ struct PredictOptions {
 };
 
 struct Prediction {
-  std::string file;                   // for an array with the index, "x.npy[3]"
-  std::vector<std::int64_t> classes;  // the likeliest first; for a regression all targets
-  std::vector<double> probabilities;  // for a regression the values
+  std::string file;                   // its path; for an array with the index: "x.npy[3]"
+  std::vector<std::int64_t> classes;  // the likeliest first; for a regression: all targets
+  std::vector<double> probabilities;  // for a regression: the predicted values
 };
 
 struct Predictions {
@@ -36,7 +36,7 @@ struct Predictions {
 // of examples like its own; then its data set must be present. A folder stands for all image files
 // in it and its subfolders, sorted. Damaged files are named in the log. Throws Config if the run's
 // network takes no such images, MissingInput for a file that is not there or a folder without
-// images, and as load_model().
+// images, and the errors of load_model().
 Predictions predict(const config::RunOptions& configured, const PredictOptions& options, Log& log);
 
 }  // namespace abtrain::train

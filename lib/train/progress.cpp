@@ -12,7 +12,7 @@ void Progress::archive(state::Archive& archive, double pauses) {
   archive.value("loss_sum", loss_sum);
   archive.value("loss_count", loss_count);
   archive.value("event_step", event_step);
-  double shown = event_seconds + pauses;  // stored together with the pauses
+  double shown = event_seconds + pauses;  // a checkpoint stores it with the pauses
   archive.value("event_seconds", shown);
   event_seconds = shown - pauses;
   archive.value("best", best);

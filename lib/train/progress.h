@@ -10,19 +10,21 @@
 namespace abtrain::train {
 
 struct Progress {
-  std::int64_t updated = 0;   // steps that the parameters have seen
-  std::int64_t done = -1;     // steps done; -1: the run has not begun
-  bool finished = false;      // all workers have the final model
-  std::int64_t saved_at = -1; // steps done at the last save or resume
+  std::int64_t updated = 0;    // updates applied to the parameters
+  std::int64_t done = -1;      // complete steps; -1: the run has not begun
+  bool finished = false;       // all workers have the final model
+  std::int64_t saved_at = -1;  // `done` at the last save or resume
 
   double last_loss = 0;
-  double rate = 0;      // of the last step
-  double loss_sum = 0;  // this and the count: since the last `step` event
+  double rate = 0;  // learning rate of the last step
+  // Since the last `step` event of metrics.jsonl:
+  double loss_sum = 0;
   std::int64_t loss_count = 0;
+  // At that event: steps done, and seconds of training.
   std::int64_t event_step = 0;
-  double event_seconds = 0;  // of training, at that event
+  double event_seconds = 0;
 
-  std::optional<double> validation = {};  // quality, if evaluated after this step
+  std::optional<double> validation = {};  // Score::quality(), if evaluated after this step
   double best = -1;                       // best `validation` at a save
   std::optional<Score> before = {};       // score of the initial weights, if evaluated
 
@@ -31,7 +33,7 @@ struct Progress {
     loss_sum += loss;
     ++loss_count;
   }
-  // A `step` event has been logged after `step` steps and `seconds` of training.
+  // Call when a `step` event has been logged, after `step` steps and `seconds` of training.
   void begin_window(std::int64_t step, double seconds) {
     loss_sum = 0;
     loss_count = 0;
@@ -41,7 +43,7 @@ struct Progress {
   // Saves or loads the members that a resumed run continues from. `pauses`: seconds of evaluations
   // and checkpoints up to now.
   void archive(state::Archive& archive, double pauses);
-  // The same for `before`.
+  // Saves or loads `before`.
   void archive_before(state::Archive& archive);
 };
 

@@ -17,8 +17,8 @@ class Readback {
     std::int64_t step;
     double value;
   };
-  // Returns this scalar on the CPU. On a GPU queues it and returns the previous scalar, so that the
-  // host need not wait for `step` (nullopt at the first call).
+  // On the CPU, returns `scalar`. On a GPU, queues `scalar` and returns the previous one (nullopt
+  // at the first call), so that the host need not wait for `step`.
   std::optional<Reading> exchange(std::int64_t step, const at::Tensor& scalar);
   // Waits for the queued scalar and returns it; nullopt if there is none.
   std::optional<Reading> flush();

@@ -64,7 +64,8 @@ void check_nothing_is_lost(const config::RunOptions& options, const std::string&
   const bool is_empty = (none || metrics == 0) && !is_there(run_folder + "/model.safetensors");
   const auto lines = differences_from(run_folder, options);
   const bool same = lines.empty();
-  // A run without results may be lost: this start is simply the next try.
+  // An unfinished run may be lost if it has no checkpoints and has the same settings or wrote
+  // nothing: this start is the next try.
   ABT_CHECK(
       !finished && checkpoints.empty() && (is_empty || same), Config,
       "{}{}{}{}{}Choose another --name to keep it, or use --overwrite to "
@@ -91,17 +92,17 @@ std::string way_from_model(const std::string& run_folder) {
                          : "";
 }
 
-// Where a fresh start puts the checkpoints of an earlier run.
+// The folder to which checkpoints that are put aside are moved.
 std::string previous_of(const std::string& run_folder) {
   return formatted("{}/{}.previous", run_folder, config::kCheckpoints);
 }
 
-// Where an older checkpoints.previous stays until its replacement is in place.
+// The folder that keeps an older checkpoints.previous until its replacement is in place.
 std::string replaced_in(const std::string& run_folder) {
   return formatted("{}/{}{}.previous", run_folder, run_folder::kObsolete, config::kCheckpoints);
 }
 
-// Whether the checkpoint lies in this folder.
+// True if the checkpoint lies in this folder.
 bool is_in(const std::string& folder, const run_folder::Checkpoint& checkpoint) {
   std::error_code none;
   return fs::equivalent(fs::path(checkpoint.folder).parent_path(), folder, none);
@@ -220,13 +221,14 @@ void check_same_past(
     const config::RunOptions& options, const run_folder::Checkpoint& from,
     const RunLength& length) {
   if (length.by_clock) {
-    return;  // it follows the clock from this step on, whatever its phases were before
+    return;  // a run limited by time plans only its steps to come
   }
   const RunLength before{length.steps_per_epoch, from.run_steps};
   const methods::MethodKind& kind = methods::kind_of(options.method);
   const methods::Timeline earlier = kind.timeline(options.method, before);
   const methods::Timeline later = kind.timeline(options.method, length);
-  // An event after the earlier run's last step is no difference: the longer run starts with it.
+  // A method's event (a synchronization, ...) after the earlier run's last step is no difference:
+  // the longer run starts with it.
   const auto parts = later.parts_from(earlier, std::min(from.step, before.steps - 1));
   ABT_CHECK(
       !parts, Config,

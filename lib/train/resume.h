@@ -13,23 +13,23 @@ namespace abtrain::train {
 
 struct ResumeChoice {
   std::optional<run_folder::Checkpoint> from;  // nullopt: start fresh
-  bool is_own = false;                         // from this run folder, not from another run
-  // Resumes with another train.steps or train.epochs; see check_longer().
+  bool is_own = false;                         // `from` is a checkpoint of this run folder
+  // The run resumes with another train.steps or train.epochs; see check_longer().
   bool changes_length = false;
-  bool branches = false;  // branches off another run, by find_branch_point() (train/branch.h)
+  bool branches = false;  // `from` is of another run, which this one branches off (branch.h)
 };
 
-// Whether `how` is auto and the run folder holds this very run, finished: then only its report is
-// left to do. Changes no files. Throws Error(Config) if the folder holds a run with other settings,
-// unless `overwrite` allows replacing it.
+// True if `how` is auto and the run folder holds this same run, finished, so that only its report
+// is left to do. Changes no files. Throws Error(Config) if the folder holds a run with other
+// settings, unless `overwrite` allows replacing it.
 bool has_finished(
     const std::string& how, bool overwrite, const config::RunOptions& options,
     const std::string& run_folder);
 
-// how: none | auto | the folder of a run or of one checkpoint. auto means the newest checkpoint of
-// the run folder that verifies, if any. Throws Error(Config), naming every such key, if the
+// how: none | auto | the folder of a run or of one checkpoint. auto means the newest intact
+// checkpoint of the run folder, if any. Throws Error(Config), naming every such key, if the
 // configuration differs in something that training depends on, including the content of model.file;
-// MissingInput and DamagedData for a folder that was named. If that folder is the run folder
+// MissingInput and DamagedData for a folder that `how` names. If that folder is the run folder
 // itself, finished or not, the length of the run may differ.
 //
 // Without `overwrite`, also throws Error(Config) if an existing run would be lost: a finished one,
@@ -41,7 +41,7 @@ ResumeChoice choose_resume(
     const std::string& how, bool overwrite, const config::RunOptions& options,
     const std::string& run_folder, Log& log);
 
-// Whether the checkpoint is one of this run.
+// True if the checkpoint lies in the run folder's own folder of checkpoints.
 bool is_own(const std::string& run_folder, const run_folder::Checkpoint& checkpoint);
 
 // The configuration that a checkpoint was saved with.
@@ -69,8 +69,8 @@ std::string default_resume();
 // Makes way for the checkpoints of a fresh start by moving those of an earlier run to
 // checkpoints.previous.
 void put_checkpoints_aside(const std::string& run_folder, Log& log);
-// Before a run continues from its own checkpoint of this step: moves its later checkpoints, which
-// belong to a course that is left now, to checkpoints.previous.
+// Moves the checkpoints after `step` to checkpoints.previous, because the run is about to continue
+// from `step` and may take another course.
 void put_later_checkpoints_aside(const std::string& run_folder, std::int64_t step, Log& log);
 
 }  // namespace abtrain::train

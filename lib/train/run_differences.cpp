@@ -55,7 +55,7 @@ struct Setting {
 
 using Settings = std::map<std::string, Setting>;
 
-// The keys that are in use.
+// Returns the keys that are in use, with their values.
 Settings flatten(config::RunOptions options) {
   std::map<std::string, Setting> all;
   const Fields fields = config::fields_of(options);
@@ -65,8 +65,8 @@ Settings flatten(config::RunOptions options) {
   return all;
 }
 
-// The value in `before`; `now` if the key was not in use there, because another key decides whether
-// it is.
+// The key's value in `before`, or `now` if it was not in use there: then the key that decides on
+// its use differs itself.
 const std::string& value_before(
     const Settings& before, const std::string& key, const std::string& now) {
   const auto found = before.find(key);
@@ -77,7 +77,8 @@ std::string difference(const std::string& key, const std::string& before, const 
   return formatted("  {}: {} there, {} now", key, before, now);
 }
 
-// Converts a printed length that is a share of the run to steps; nullopt for any other value.
+// Converts a printed duration that is a percentage of the run to steps; nullopt for any other
+// value.
 std::optional<std::int64_t> share_in_steps(const std::string& printed, std::int64_t run_steps) {
   Duration length;
   std::string ignored;
@@ -87,7 +88,8 @@ std::optional<std::int64_t> share_in_steps(const std::string& printed, std::int6
   return length.in_steps({0, run_steps});
 }
 
-// Whether `now` is the length `before`, a share of a run of so many steps, in steps.
+// True if `before` is a percentage of a run of `run_steps` steps, and `now` the same duration in
+// steps.
 bool is_same_length(const std::string& before, const std::string& now, std::int64_t run_steps) {
   const auto share = share_in_steps(before, run_steps);
   return share && now == print_duration(Duration::steps(static_cast<double>(*share)));

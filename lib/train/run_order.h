@@ -22,23 +22,24 @@ class RunOrder {
   data::ExampleOrder& examples() {
     return *order_;
   }
-  // Receives the gradients; null if they do not decide the order.
+  // Derives the order from the gradients that it receives; null if they do not decide the order.
   orders::Balancer* balancer() {
     return balancer_ ? &*balancer_ : nullptr;
   }
-  // Starts afresh after t steps.
+  // Starts in the initial order, not yet decided by gradients, at the position after t steps.
   void start(std::int64_t t, methods::Method& method);
-  // Follows the method when it trains other parameters or averages over another group.
+  // Call after each step: adapts to a method that now trains other parameters or averages over
+  // another group.
   void bind(methods::Method& method);
-  // Completes decisions that are under way. Collective.
+  // Completes transfers in flight between workers. Collective.
   void settle();
-  // Saves or loads the decisions.
+  // Saves or loads the order and what has been decided on the next one.
   void archive(state::Archive& archive, methods::Method& method);
-  // Whether the order is at its position after t steps.
+  // True if the order stands at the position that it has after t steps.
   bool is_at(std::int64_t t) const;
 
  private:
-  // The position within the epoch after t steps, in units of the order.
+  // The position within the epoch after t steps, in examples or steps (order.unit).
   std::int64_t place_after(std::int64_t t) const;
 
   const config::RunOptions& options_;
@@ -46,8 +47,8 @@ class RunOrder {
   const c10::Device device_;
   std::optional<orders::Balancer> balancer_;
   std::unique_ptr<data::ExampleOrder> order_;
-  std::int64_t layout_ = -1;             // the method's layout that it is bound to
-  comm::Communicator* group_ = nullptr;  // the group that it is bound to
+  std::int64_t layout_ = -1;             // Method::layout() at the last bind()
+  comm::Communicator* group_ = nullptr;  // gradient group at the last bind()
 };
 
 }  // namespace abtrain::train

@@ -47,7 +47,7 @@ namespace abtrain::train {
 
 namespace {
 
-// How the run starts; worker 0 decides.
+// How the run starts, as the process that writes the run folder decides.
 struct Start {
   bool finished = false;  // nothing is left to do
   std::string from = {};  // folder of a checkpoint; empty: start fresh
@@ -57,7 +57,7 @@ struct Start {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Start, finished, from, changes_length, branches, branch_from)
 
-// One training run, from the look at its folder to its report.
+// One training run, from the decision how to start to the report.
 class Session {
  public:
   Session(
@@ -104,7 +104,7 @@ class Session {
   const SessionOptions& session_;
   WorkerHost& host_;
   Log& log_;
-  const std::optional<std::int64_t> group_size_;  // as configured
+  const std::optional<std::int64_t> group_size_;  // configured; options_ has the one in use
   const std::string folder_;
   std::optional<run_folder::RunLock> run_lock_;  // only in the process that writes
   bool finished_ = false;                        // before this session
@@ -192,8 +192,8 @@ void Session::choose_start() {
   });
 }
 
-// Chooses the precision and the multiple of ranks. One process decides for all here too. A resumed
-// run keeps the values that it began with.
+// Chooses the precision, and the number that all ranks of factors are multiples of. One process
+// decides for all here too. A resumed run keeps the values that it began with.
 void Session::choose_forms() {
   const auto [bf16, multiple] = host_.decide([&] {
     if (resume_.from) {
@@ -217,7 +217,7 @@ void Session::open() {
       open_folder(options_, folder_, resume_, log_);
       run_log_.emplace(options_, folder_, log_, resume_.is_own ? resume_.from->metrics_bytes : 0);
     } catch (...) {
-      // The host knows the folder only once it is ready.
+      // host_ itself can record failures only after join_folder().
       record_failure(folder_, std::current_exception(), 0, host_name());
       throw;
     }

@@ -1,5 +1,5 @@
-// Prepares a run's inputs before its workers start, including those that the workers of a process
-// share.
+// Prepares a run before its workers start: the device, the data and the initial weights, which the
+// workers of a process share.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,9 +24,9 @@ struct Setup {
   at::Device device = at::kCPU;
   data::Dataset dataset;
   data::Examples validation;
-  std::unique_ptr<data::DeviceCopies> device_copies;  // may be null
+  std::unique_ptr<data::DeviceCopies> device_copies;  // null: images stay on the host
   RunLength length;
-  std::unique_ptr<nn::Model> initial;  // until the workers have copied it
+  std::unique_ptr<nn::Model> initial;  // initial weights; null once all workers have copied them
   std::string model_file;              // model_file_hash() when `initial` was made
   BackEnd back_end = BackEnd::Local;
 };
@@ -35,8 +35,8 @@ struct Setup {
 // processes see the same list of GPUs and make the same choice.
 void choose_place(Setup& setup, const config::RunOptions& options, WorkerHost& host, Log& log);
 
-// Prepares the data, the length of the run and the initial weights. `doing` is told about each slow
-// task.
+// Prepares the data, the length of the run and the initial weights. `doing` gets the name of each
+// slow task.
 void prepare(
     Setup& setup, const config::RunOptions& options, const WorkerHost& host,
     const std::function<void(const std::string&)>& doing, Log& log);
@@ -46,7 +46,8 @@ void open_folder(
     const config::RunOptions& options, const std::string& folder, const ResumeChoice& resume,
     Log& log);
 
-// data.decode_threads; auto: each worker's share of the cores.
+// Number of threads that decode a worker's images: data.decode_threads or, for auto, the worker's
+// share of the cores.
 std::int64_t decode_threads(const data::DataOptions& options, std::int64_t workers);
 // Loads the data set; decode_threads() threads will decode its batches.
 data::Dataset load_data(const data::DataOptions& options, std::int64_t workers, Log& log);
@@ -57,7 +58,8 @@ std::unique_ptr<nn::Model> model_at_work(
     const config::RunOptions& options, const data::ExampleShape& shape, const std::string& path,
     const at::Device& device);
 
-// The dtype in which the layers' larger products are computed.
+// The dtype in which layers compute their larger products: train.precision or, for auto, bf16 if
+// the device supports it.
 at::ScalarType precision_on(const config::TrainOptions& options, const at::Device& device);
 // The precision of a run on this device as text, such as "bf16 (AMX-BF16)".
 std::string precision_text(const config::TrainOptions& options, const at::Device& device);

@@ -19,10 +19,10 @@ namespace abtrain::train {
 namespace {
 
 constexpr const char* kVariable = "ABTRAIN_SPEED";
-// A GPU runs kEagerSteps steps operator by operator and then captures one.
+// A GPU runs kEagerSteps steps operator by operator and then captures a CUDA graph.
 constexpr std::int64_t kWarmUpSteps = TrainingStep::kEagerSteps + 1;
 constexpr std::size_t kWindows = 5;
-constexpr double kWindowSeconds = 0.2;  // at least one step
+constexpr double kWindowSeconds = 0.2;  // a window has at least one step
 constexpr double kTolerance = 1.05;
 // The smallest share of a step's time that is attributed to its examples. A smaller share, being a
 // difference of two measurements, would be uncertain and lead to very unequal batches.
@@ -39,7 +39,7 @@ double speed_of_variable() {
   return speed;
 }
 
-// Stops the training once each window has been measured.
+// Stops the training once kWindows windows have been measured.
 class UntilMeasured : public comm::Control {
  public:
   bool stop_before(int, std::int64_t t) override {

@@ -1,4 +1,5 @@
-// How fast each worker trains, for `balance: auto`.
+// Measures how fast each worker trains, for `balance: auto`, which gives slower workers smaller
+// batches.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace abtrain::train {
 
 // The cost of one worker's step, in seconds.
 struct StepCost {
-  double alone = 0;        // independent of the batch: optimizer, kernel launches
+  double alone = 0;        // independent of the batch size: optimizer, kernel launches
   double per_example = 0;  // above 0
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepCost, alone, per_example)
@@ -41,7 +42,7 @@ void choose_speeds(
     config::RunOptions& options, const Setup& setup, WorkerHost& host, bool resumes, Log& log);
 
 // The options as a checkpoint records them. With `balance: auto`, they include the batch sizes of
-// its steps, because those weighted the averages.
+// its steps, because these were the weights of the averages.
 config::RunOptions with_batches(const config::RunOptions& options);
 
 }  // namespace abtrain::train

@@ -1,8 +1,8 @@
-// The number of steps of a run by the clock (train.seconds). Worker 0 estimates it from its own
-// clock, after steps that end with a collective of all workers anyway. The other workers adopt its
-// estimate (comm::Control).
+// Estimates the number of steps of a "run by the clock", which train.seconds limits. Worker 0
+// estimates from its own clock, after steps that end with a collective of all workers anyway. The
+// other workers adopt its estimate (comm::Control).
 //
-//   clock.begin(t);                      // steps done before
+//   clock.begin(t);                      // before the first step; t: steps done earlier
 //   clock.mark(t, seconds);              // after each step
 //   if (clock.is_due(t, meets, length)) {
 //     StepClock::Estimate e = clock.estimate(t, seconds, end);
@@ -21,20 +21,20 @@ namespace abtrain::train {
 class StepClock {
  public:
   struct Estimate {
-    std::int64_t steps = 0;  // of the whole run
-    std::int64_t next = 0;   // steps after which the next estimate is due
+    std::int64_t steps = 0;  // estimated length of the whole run
+    std::int64_t next = 0;   // steps done when the next estimate is due
   };
 
   // `seconds`: the training time of the run.
   explicit StepClock(double seconds) : seconds_(seconds) {}
 
   void begin(std::int64_t t);
-  // The run has trained for `seconds` in its first t steps.
+  // Call after each step: the run has trained for `seconds` in its first t steps.
   void mark(std::int64_t t, double seconds);
-  // Whether the workers agree on an estimate after t steps; the same on all of them. `meets`: step
-  // t ends with a collective of all workers anyway. In the first steps, and once an estimate has
-  // been due for long (1/16 of the run or, if less, a quarter of the steps left), they agree
-  // without one: all wait for worker 0.
+  // True if the workers must agree on an estimate after t steps; the result is the same on all of
+  // them. `meets`: step t ends with a collective of all workers anyway. In the first steps, and
+  // once an estimate has been due for long (1/16 of the run or, if less, a quarter of the steps
+  // left), they agree without such a collective: all wait for worker 0.
   bool is_due(std::int64_t t, bool meets, const RunLength& length) const;
   // The time that the end of a run takes besides its steps: `seconds`, plus the time of `steps`
   // steps.
@@ -61,8 +61,8 @@ class StepClock {
   std::vector<Mark> marks_;  // after the first step, then at each estimate
 };
 
-// A recurring event: after every `every` steps or, in a run by the clock, after each such share of
-// the run.
+// A recurring event, such as an evaluation every 25 %. In a run by the clock, a percentage is a
+// share of its time; all other durations are numbers of steps.
 class Recurring {
  public:
   Recurring(const Duration& every, const RunLength& length);
@@ -81,7 +81,7 @@ class Recurring {
   Duration every_;
   std::int64_t steps_;
   bool by_share_;
-  std::int64_t times_ = 0;  // number of times that it was due, by the share
+  std::int64_t times_ = 0;  // how often it was due, if by_share_
 };
 
 }  // namespace abtrain::train

@@ -23,8 +23,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Name of the reducer of dense steps, which codes the gradients of all
-// parameters.
+// Name of the reducer that averages the gradients of dense steps.
 std::string reducer_name(const config::RunOptions& options) {
   const bool has_full_phase = methods::kind_of(options.method).factors_weights;
   const compress::ReducerOptions& reducer =

@@ -1,4 +1,4 @@
-// A run's final report: summary.json and a table for people.
+// A run's final report: summary.json, and the same as a readable table.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,8 +17,8 @@ nlohmann::ordered_json summarize(
     const config::RunOptions& options, const TrainResult& result,
     const std::vector<std::string>& hosts);
 
-// The table. Its last row names `folder`, the run folder, unless that is about to be removed.
-// Throws Error(DamagedData) if `summary`, read from there, is not a summary.
+// Returns the table. With `names_folder`, its last row names the run folder, `folder`. Throws
+// Error(DamagedData) if `summary` is not a summary.
 std::string report_table(
     const config::RunOptions& options, const nlohmann::ordered_json& summary,
     const std::string& folder, bool names_folder = true);

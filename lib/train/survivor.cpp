@@ -67,7 +67,7 @@ void share_states(comm::Communicator& world, Inheritance& inheritance) {
   const std::vector<Standing> all = comm::gather_values(world, own.progress);
   const auto last = [](const Standing& one) { return std::pair(one.losses, one.agreed); };
   const Standing newest = std::ranges::max(all, {}, last);
-  std::map<std::int64_t, int> best;  // worker, by group
+  std::map<std::int64_t, int> best;  // contributing worker, by group
   for (int worker = 0; worker < world.size(); ++worker) {
     const Standing& one = all[static_cast<std::size_t>(worker)];
     if (last(one) != last(newest)) {

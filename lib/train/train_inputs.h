@@ -26,13 +26,13 @@ namespace abtrain::train {
 struct TrainResult {
   std::unique_ptr<nn::Model> model = {};  // final, the same on every worker
   Score test = {};
-  std::optional<Score> before = {};       // score of the initial weights, if they were given
+  std::optional<Score> before = {};       // score of the initial weights, with model.weights
   std::optional<double> train_loss = {};  // if evaluate.train is set
   std::int64_t steps = 0;                 // steps done
   // Seconds of each step, including its evaluation and its checkpoint, if TrainInputs::time_steps
   // is set.
   std::vector<double> step_seconds = {};
-  bool stopped = false;  // on request; only steps and saved are set then
+  bool stopped = false;  // stopped on request; only `steps` and `saved` are set then
   bool saved = false;    // if stopped: a checkpoint holds everything
   std::vector<methods::LayerRank> layers = {};
   std::vector<WorkerFigures> workers = {};  // in rank order
@@ -46,11 +46,11 @@ struct TrainHooks {
   std::function<double(std::int64_t t)> seconds_after;
   // Runs steps on the CPU in the form that is captured on a GPU.
   bool capture_on_cpu = false;
-  // Gets the form of each step and returns its seconds. If set, the forms are compared on the CPU
-  // too.
+  // Replaces the timing of steps: gets whether the step was captured, and returns its seconds. If
+  // set, captured and other steps are compared on the CPU too.
   std::function<double(bool captured)> seconds_of_step;
-  // Called when a worker is about to capture. If it throws
-  // device::CaptureFailed, the capture counts as failed.
+  // Called when a worker is about to capture a CUDA graph. If it throws device::CaptureFailed, the
+  // capture counts as failed.
   std::function<void(int rank, std::int64_t step)> capturing;
   run_folder::CheckpointWriter::Hook save;
   double slow_window = 5;  // seconds (train/waiting.h)
@@ -73,9 +73,10 @@ struct TrainInputs {
   comm::Control* control = nullptr;
   // Hosts of all workers, in rank order; for messages.
   std::vector<std::string> hosts = {};
-  // Shared by all workers on one GPU; null: this worker has the GPU to itself.
+  // The lock for captures, shared by all workers on one GPU; null: this worker has the GPU to
+  // itself.
   device::CaptureTurn* turn = nullptr;
-  // Where checkpoints are written; null: none are written.
+  // How to write checkpoints; null: none are written.
   const run_folder::CheckpointWriter::Options* checkpoints = nullptr;
   // The checkpoint to resume from, possibly of another number of workers; null:
   // a fresh start.
@@ -85,7 +86,7 @@ struct TrainInputs {
   // Receives this worker's state if the loss of another worker ends the run; null: the run cannot
   // continue then.
   std::optional<Survivor>* survivor = nullptr;
-  bool longer = false;      // the run is longer than the checkpoint's run (train/resume.h)
+  bool longer = false;      // the run extends the checkpoint's run (train/resume.h)
   bool branches = false;    // the run branches off the checkpoint's run (train/branch.h)
   bool time_steps = false;  // sets TrainResult::step_seconds
   TrainHooks hooks = {};

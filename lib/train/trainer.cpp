@@ -145,7 +145,7 @@ void Trainer::step(std::int64_t t) {
     compare_workers(t + 1);
   }
   const std::int64_t every = options_.train.check_replicas;
-  // Replicas that train on their own are compared when they next agree.
+  // Replicas that now train on their own are compared once they are equal again.
   replicas_due_ = replicas_due_ || (every > 0 && (t + 1) % every == 0);
   if (replicas_due_ && method_->replicas_agree(t + 1)) {
     method_->check_replicas(t + 1);

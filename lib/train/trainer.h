@@ -42,7 +42,7 @@ class Trainer {
   void log_step(std::int64_t t, methods::Phase phase);
   // Logs the losses since the last `step` event, if there are any.
   void log_window(std::int64_t steps);
-  // Examples, or tokens of a text, of all workers together.
+  // Examples per step (tokens, if the data are a text) of all workers together.
   double items_per_step() const;
   void compare_workers(std::int64_t t);
   // Estimates the length of a run by the clock anew after t steps, if that is due.
@@ -57,7 +57,8 @@ class Trainer {
   // worker or on a slower one that it waits for, counts as training time.
   Ledger::Pause pause();
   Evaluator::Result evaluate_now(std::int64_t t, bool last);
-  // Figures that the parts of the loop have counted themselves.
+  // Figures that the method, the recorder, the loader and the training step have counted
+  // themselves.
   WorkerFigures counts() const;
 
   // In training_state.cpp.
@@ -70,7 +71,8 @@ class Trainer {
   std::int64_t resume_from(const run_folder::Checkpoint& from);
   std::int64_t inherit(Inheritance& from);
   void regroup(const run_folder::Checkpoint& from, std::int64_t t);
-  // `old` holds one state per replica group.
+  // Starts from the states of a run with another number of workers. `old` holds one state per
+  // replica group.
   void regroup(std::vector<state::State>& old, std::int64_t t);
   void average_buffers(std::vector<state::State>& all);
   // Branches off another run after t steps: makes this run independent of that run's folder.
@@ -84,7 +86,7 @@ class Trainer {
   std::unique_ptr<comm::Communicator> world_;
   RunLength length_;
   std::optional<StepClock> clock_;               // only in a run by the clock
-  const std::vector<std::int64_t> all_batches_;  // of each worker (config::batches_of())
+  const std::vector<std::int64_t> all_batches_;  // batch size of each worker
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   optim::Schedule schedule_;
@@ -99,11 +101,11 @@ class Trainer {
   Recurring saves_;
   std::optional<run_folder::CheckpointWriter> writer_;
   Progress progress_;
-  methods::Phase window_phase_ = {};  // of the last step in the window of the next `step` event
+  methods::Phase window_phase_ = {};  // of the last step since the last `step` event
   Readback loss_;
   Readback norm_;
   // For runs by the clock: whether all workers met in the last step, and the shortest time so far
-  // that an action of the method after a step has taken.
+  // of a Method::after_step() that acted.
   bool meets_ = false;
   std::optional<double> act_seconds_;
   bool replicas_due_ = false;  // a comparison of replicas is due

@@ -1,5 +1,4 @@
-// The state of a run: saved, resumed, and taken over by another number of
-// workers.
+// Saves and resumes the state of a run, also with another number of workers.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 
@@ -30,7 +29,7 @@ void Trainer::archive_loop(state::Archive& archive) {
   archive_base(archive);
 }
 
-// A checkpoint does not hold frozen parts, only the hash of their base.
+// A checkpoint does not hold the frozen parts of a model, only the hash of its initial state.
 void Trainer::archive_base(state::Archive& archive) {
   if (model_->base().empty()) {
     return;
@@ -108,7 +107,8 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
       progress_.saved_at = t;
     }
     if (t == from.run_steps && t < length_.steps) {
-      // The earlier run ended here, so this timeline's event after the step has not happened yet.
+      // The earlier run ended here, so an event (a synchronization, ...) that this longer run has
+      // after step t has not happened yet.
       ledger_.count(&TrafficSplit::switches, [&] {
         method_->after_step(t);
         order_.bind(*method_);
@@ -192,8 +192,8 @@ std::int64_t Trainer::inherit(Inheritance& from) {
   const std::int64_t t = first_step(in_);
   state::Archive own = state::Archive::loading(from.own.state);
   archive_loop(own);
-  // All workers save or none does, but some may have missed the last validation, or the last
-  // estimate of a run by the clock: all take the values of one state.
+  // Some workers may have missed the last validation, or the last estimate of a run by the clock.
+  // All take the values of one state, so that they save and end at the same steps.
   state::Archive common = state::Archive::loading(from.states.front());
   common.value("best", progress_.best);
   archive_length(common);
@@ -308,7 +308,7 @@ std::int64_t first_step(const TrainInputs& inputs) {
   if (steps == 0 || options.train.steps > 0 || options.train.seconds > 0) {
     return steps;
   }
-  // Keeps the fraction of the run that is done; its steps are now larger or smaller.
+  // Keeps the fraction of the run that is done: a step now has more or fewer examples.
   const RunLength length = config::run_length(options, inputs.dataset.train.size());
   return std::llround(
       static_cast<double>(steps) * static_cast<double>(length.steps) /

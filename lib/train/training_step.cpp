@@ -118,7 +118,7 @@ void TrainingStep::take_batch() {
   const bool first = !batch_.inputs.defined();
   in_.batches.next(batch_);
   if (captures_ && first) {
-    // The source may keep the tensors that it made.
+    // Copies, because the source may use its tensors again.
     batch_ = {batch_.inputs.clone(), batch_.labels.clone()};
   }
 }
@@ -192,11 +192,11 @@ void TrainingStep::pass(std::int64_t sends) {
   const Loss loss = loss_of(
       batch_.inputs, batch_.labels, 1.0 / static_cast<double>(options_.accumulate),
       in_.examples != nullptr ? &tape : nullptr);
-  // If the host already knows that a loss is not finite, nothing is sent; the worker itself tells
-  // the others.
+  // On the CPU, a loss that is not finite is known here. Nothing is sent then: this worker's error
+  // ends the others.
   const bool starts =
       sends >= 0 && (loss.value.is_cuda() || std::isfinite(loss.value.item<double>()));
-  const bool waits = starts && in_.method.now().sends_early;  // for others, during the pass
+  const bool waits = starts && in_.method.now().sends_early;  // for other workers, during the pass
   if (waits) {
     cores_.end();
   }
@@ -320,7 +320,7 @@ void TrainingStep::prepare(std::int64_t t) {
   }
 }
 
-// Whether timing decides which form of the step is kept.
+// True if captured and uncaptured steps are timed, and the faster form is kept.
 bool TrainingStep::compares_forms() const {
   const bool own_gpu = in_.inputs.device.is_cuda() && may_overlap();
   return !options_.cuda_graphs.has_value() && in_.method.now().sends_early &&

@@ -20,7 +20,7 @@
 namespace abtrain::train {
 
 struct Waiting {
-  std::vector<double> seconds;  // of each worker; part of its `communication`
+  std::vector<double> seconds;  // each worker's wait; part of its `communication`
   int slowest = 0;              // the worker with the most seconds of own work
   // The mean wait of the other workers, divided by the time of the slowest worker, which hardly
   // waits: the share of the run that the slowest worker costs. 0 for one worker.
@@ -45,15 +45,15 @@ class SlowWatch {
   static constexpr double kShare = 0.1;
 
   explicit SlowWatch(double seconds) : seconds_(seconds) {}
-  // Returns a warning, once for each worker that makes the others wait for more than kShare of such
-  // a window. `hosts`: in rank order, or empty.
+  // Returns a warning, once for each worker that makes the others wait for more than kShare of a
+  // window. `hosts`: in rank order, or empty.
   std::optional<std::string> look(const comm::AllSpent& now, const std::vector<std::string>& hosts);
 
  private:
   double seconds_;
   comm::AllSpent begin_;  // start of the window
   int suspect_ = -1;      // slow in the last window
-  std::set<int> named_;
+  std::set<int> named_;   // workers that a warning has named
 };
 
 }  // namespace abtrain::train

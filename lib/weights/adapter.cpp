@@ -90,7 +90,6 @@ class AdapterWriter {
         tensor, layer, tensor);
     modules_.insert(layer);
   }
-  // Adds all tensors of the modules that are stored whole.
   void add_modules() {
     const auto add = [&](const std::string& name, const at::Tensor& tensor) {
       if (modules_.contains(nn::layer_of(name))) {
@@ -150,7 +149,7 @@ class AdapterWriter {
   const nn::Model& model_;
   std::vector<state::NamedTensor> tensors_;
   std::map<std::string, std::int64_t> ranks_;  // by the library's name of the layer
-  std::set<std::string> modules_;              // layers that are stored whole
+  std::set<std::string> modules_;              // modules_to_save: layers that are stored whole
   std::ptrdiff_t transposed_ = 0;              // adapted weights that the library holds as I x O
 };
 
@@ -255,7 +254,7 @@ class AdapterReader {
     }
     w.outer = read(second, sizes).reshape({w.out_features(), rank});
   }
-  // Whether one of PEFT's patterns, a regular expression for the end of a name, matches this layer.
+  // Whether one of PEFT's patterns, a regular expression for the end of a layer's name, matches.
   bool means(const std::string& pattern, const std::string& layer) const {
     try {
       const std::regex expression("(.*\\.)?(" + pattern + ")");

@@ -46,7 +46,7 @@ class FileDecomposer {
         even_(is_global_ ? linalg::even_rule(options.rule, 1, 0) : options.rule) {
     check_patterns("--keep-dense", options.keep_dense);
     check_patterns("--only", options.only);
-    report_.tensors.reserve(input_.tensors().size());  // so that no row moves
+    report_.tensors.reserve(input_.tensors().size());  // jobs point at the rows, so none may move
     for (const std::string& path : input_.paths()) {
       report_.file_before += std::filesystem::file_size(path);
     }
@@ -189,8 +189,8 @@ class FileDecomposer {
            (header.tensors.empty() ? 0 : header.tensors.back().end);
   }
 
-  // Warns of matrices that are cut to rank 1: a rule that looks at all matrices may spend nearly
-  // nothing on some of them.
+  // Warns of matrices that are cut to rank 1: a global rule, which chooses the ranks of all
+  // matrices together, may spend nearly nothing on some of them.
   void warn_of_rank_one() const {
     std::vector<std::string> names;
     for (const DecomposedTensor& row : report_.tensors) {
@@ -225,8 +225,7 @@ class FileDecomposer {
     }
   }
 
-  // Sets all fields of the report that depend on the choice, because a rule that looks at all
-  // matrices tries several choices for each.
+  // Sets all fields that depend on the choice: with a budget in bytes, several choices are tried.
   void take(const RankChoice& choice, const Spectrum& spectrum, const Job& job) const {
     DecomposedTensor& row = *job.row;
     row.rank = choice.rank;
@@ -248,8 +247,7 @@ class FileDecomposer {
         static_cast<std::uint64_t>(row.rank * (row.m + row.n)) * state::element_bytes(row.dtype);
   }
 
-  // Chooses ranks by a rule that looks at all matrices, which needs their spectra before any matrix
-  // is cut.
+  // Chooses the ranks by a global rule, which needs the spectra of all matrices before any is cut.
   void choose_globally() {
     std::vector<Spectrum> spectra;
     std::vector<const Job*> jobs;  // one per spectrum
@@ -351,9 +349,9 @@ class FileDecomposer {
 
   const DecomposeOptions& options_;
   Log& log_;
-  bool is_global_;  // whether the rule looks at all matrices
+  bool is_global_;
   WeightFiles input_;
-  linalg::RankRule even_;  // the grids are chosen by this rule
+  linalg::RankRule even_;  // estimates ranks, to choose the grids; no global rule
   std::vector<Job> jobs_;  // in the files' order
   DecomposeReport report_;
   std::optional<SafetensorsStream> stream_;

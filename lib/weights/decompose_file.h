@@ -1,10 +1,10 @@
-// Decomposes the weights of any PyTorch model: cuts its matrices to low rank,
-// one after the other.
+// Decomposes the weights of any PyTorch model: cuts its matrices to low rank, one after the other.
 //
 // A tensor x of two or more dimensions is treated as a matrix W: its first dimension gives the
-// rows, all others the columns (O x I*kh*kw). If W ~= A B saves numbers, x is written as x.A
-// (m x r) and x.B (r x n), m >= n, or in a grid of blocks, in the format of weights/model_file.h.
-// Everything else is copied unchanged. Only one matrix is in memory at a time.
+// rows, all others the columns (O x I*kh*kw). If the factors of W ~= A B have fewer numbers than W,
+// x is written as x.A (m x r) and x.B (r x n), m >= n, or in a grid of blocks, in the format of
+// weights/model_file.h. Everything else is copied unchanged. Only one matrix is in memory at a
+// time.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,14 +22,14 @@ namespace abtrain::weights {
 struct DecomposeOptions {
   std::string input;   // a file, an index of shards or a folder
   std::string output;  // empty: only reports, writes nothing
-  bool force = false;  // replaces a file that is not a model
+  bool force = false;  // replaces any output file
   linalg::RankRule rule;
-  std::uint64_t budget_bytes = 0;  // rule `budget`: largest size of the file; 0: use the ratio
+  std::uint64_t budget_bytes = 0;  // rule `budget`: largest size of the file; 0: use rule.ratio
   // Names or globs of tensors or of their layers (the tensor's name without its
   // last part). `only`: empty means all.
   std::vector<std::string> keep_dense;
   std::vector<std::string> only;
-  std::int64_t blocks = 1;    // at most, per side of a matrix (linalg::largest_grid)
+  std::int64_t blocks = 1;    // largest number of blocks per side (linalg::largest_grid)
   std::int64_t min_size = 0;  // tensors with fewer elements are not cut
   std::string dtype;          // of the factors: fp32 | fp16 | bf16; "": unchanged
 };
@@ -38,7 +38,7 @@ struct DecomposeOptions {
 struct DecomposedTensor {
   std::string name;
   std::vector<std::int64_t> sizes;
-  std::string dtype;  // of its factors, if it has any
+  std::string dtype;  // in the output, of its factors if it has any
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t grid = 1;  // blocks per side
@@ -70,7 +70,7 @@ struct DecomposeReport {
 // (weights/weight_files.h) refuses the output; Io.
 DecomposeReport decompose_file(const DecomposeOptions& options, Log& log);
 
-// A table for people, with totals; CSV, one line per matrix; JSON.
+// The report as a table with totals, as CSV with one line per matrix, and as JSON.
 std::string decompose_table(const DecomposeReport& report);
 std::string decompose_csv(const DecomposeReport& report);
 nlohmann::ordered_json decompose_json(const DecomposeReport& report);

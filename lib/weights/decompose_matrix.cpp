@@ -20,7 +20,7 @@ namespace abtrain::weights {
 namespace {
 
 // Returns the root of the sum of squares of values[first] and all later values. The values descend,
-// so no square overflows relative to values[first].
+// so their squares cannot overflow once they are divided by values[first].
 double length_of(const std::vector<double>& values, std::size_t first) {
   if (first >= values.size() || values[first] <= 0) {
     return 0;

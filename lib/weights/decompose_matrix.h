@@ -1,5 +1,5 @@
 // One matrix of a weights file: its singular values, its factors and their error. F64 tensors are
-// decomposed in F64, whatever their scale; F32, F16 and BF16 tensors through the Gram matrix
+// decomposed in F64, whatever their magnitude; F32, F16 and BF16 tensors through the Gram matrix
 // (linalg/svd.h), which is at least as precise as these dtypes.
 #pragma once
 
@@ -28,8 +28,8 @@ class DecomposedMatrix {
   // Frobenius norm, capped at the largest double.
   double norm() const;
 
-  // The factors of this rank, a multiple of the grid, in `dtype` (such as "F16"). Throws
-  // Error(Diverged) if the dtype cannot hold them.
+  // The factors in `dtype` (such as "F16"). `rank`: a multiple of the grid. Throws Error(Diverged)
+  // if the dtype cannot hold them.
   linalg::LowRankPair factors(std::int64_t rank, const std::string& dtype) const;
   // ||W - A B|| / ||W||, measured on the rounded factors.
   double error_of(const linalg::LowRankPair& factors) const;

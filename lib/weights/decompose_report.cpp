@@ -19,7 +19,7 @@ struct Totals {
   std::int64_t factored = 0;
   std::int64_t numbers_before = 0;
   std::int64_t numbers_after = 0;
-  double error = 0;  // of all decomposed matrices, taken as one
+  double error = 0;  // relative Frobenius error of all decomposed matrices together
   double ratio() const {
     return numbers_after > 0
                ? static_cast<double>(numbers_before) / static_cast<double>(numbers_after)
@@ -52,7 +52,7 @@ Totals totals_of(const DecomposeReport& report) {
   return totals;
 }
 
-// Keeps the significant digits of errors far below one.
+// Four significant digits, however small the value.
 std::string short_number(double value) {
   return formatted("{:.4g}", value);
 }

@@ -13,7 +13,7 @@ namespace abtrain::weights {
 
 namespace {
 
-// `hash`: the hash of whatever else the model is made from.
+// `hash`: the hash of the model's other inputs, which is included.
 std::string hash_of_tensors(const nn::Model& model, std::uint64_t hash) {
   for (const at::Tensor* const tensor : model.tensors()) {
     if (tensor->defined()) {
@@ -59,7 +59,7 @@ std::unique_ptr<nn::Model> make_initial_model(
     }
   }
   if (config::keeps_base(options)) {
-    // The adapter's tensors are read into the model below.
+    // The adapter's files are hashed, because its tensors are read only below.
     model->set_base(hash_of_tensors(*model, o.adapter ? hash_of_adapter(*o.adapter) : 0));
   }
   if (o.adapter) {

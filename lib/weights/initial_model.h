@@ -8,9 +8,9 @@
 
 namespace abtrain::weights {
 
-// Makes the model with which all workers start: its weights follow from model.init and seed, or are
-// read from the file model.weights. If config::keeps_base(), Model::base() is the hash of these
-// weights. Throws as load_model().
+// Makes the model with which all workers start. Its weights are initialized (model.init, seed) or
+// read from model.weights, and model.adapter, if given, is added. If config::keeps_base(),
+// Model::base() is the hash of these inputs. Throws as load_model() does.
 std::unique_ptr<nn::Model> make_initial_model(
     const config::RunOptions& options, const data::ExampleShape& shape);
 

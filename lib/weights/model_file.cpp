@@ -55,7 +55,7 @@ void check_fresh(const std::vector<std::string>& patterns, const nn::Model& mode
 class Reader {
  public:
   Reader(const std::string& path, const nn::Model& model) : file_(path), model_(model) {
-    // DistributedDataParallel and torch.compile() put these in front of all names.
+    // DistributedDataParallel and torch.compile() put these prefixes in front of all names.
     constexpr const char* kWrappers[] = {"module.", "_orig_mod."};
     const auto has_wrapper = [&](const char* wrapper) {
       const auto begins = [&](const std::string& name) { return name.starts_with(wrapper); };
@@ -99,7 +99,7 @@ class Reader {
       w.set_dense(w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast) : dense);
       return;
     }
-    w.set_adapts(false);  // in a file, A is the larger factor, even an adapter's
+    w.set_adapts(false);  // in a file, A is always the larger factor, even in an adapter
     w.scale = 1;
     const linalg::LowRankPair stored = factors(name.name, w.m(), w.n());
     const std::int64_t grid = stored.a.dim() == 3 ? stored.a.size(0) : 1;
@@ -122,7 +122,7 @@ class Reader {
       tensor = part(own_name, name, sizes, 0);
       return;
     }
-    // An embedding that `decompose` has cut; it is trained dense.
+    // An embedding that `abtrain decompose` has factored; it is trained dense.
     know(name);
     const auto [n, m] = std::minmax(sizes[0], sizes[1]);
     const auto [a, b] = pair_of(factors(name, m, n));
@@ -169,7 +169,7 @@ class Reader {
         "load the values of this file into the module before it is exported",
         file_.path(), there);
   }
-  // Throws if the file has a tensor that nothing has asked for, as PyTorch's strict load_state_dict
+  // Throws if the file has a tensor that no call has expected, as PyTorch's strict load_state_dict
   // does: it belongs to another model.
   void check_unexpected() const {
     const nn::FileForm& form = model_.file_form();

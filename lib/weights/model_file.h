@@ -13,9 +13,9 @@
 // of the nonzero values in the dense tensor, row by row, ascending) and NAME.values, with
 // "shape:NAME" in the metadata.
 //
-// The file of a run that keeps its base (weights/initial_model.h) lacks everything frozen; its
-// metadata entry "base" is the hash of that base. If there is an entry "beside:NAME", the weight
-// NAME is the base's weight plus NAME.A @ NAME.B.
+// The file of a run lacks the parts of the model that were frozen. If there were any, the metadata
+// entry "base" is the hash of the base, the model that the run began with. If there is an entry
+// "beside:NAME", the weight NAME is the base's weight plus NAME.A @ NAME.B.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,10 @@ inline constexpr const char* kBesideEntry = "beside:";
 // (docs/weights.md).
 using About = std::map<std::string, std::string>;
 inline constexpr const char* kConfigEntry = "config";  // config::network_yaml()
-// The names of tensors that never changed in training and that the file lacks, as JSON.
+// The names, as JSON, of tensors that are missing in the file because training never changes them.
 inline constexpr const char* kConstantsEntry = "constants";
-// The entries of a model file, or of a program that `abtrain export` has written (.pt2), that do
-// not describe its format.
+// The metadata of a model file, or of a program that `abtrain export` has written (.pt2), without
+// entries about the format.
 About about_of(const std::string& path);
 // The names of the classes, a JSON list, or only their number; 0 if the entries have neither.
 nlohmann::ordered_json classes_in(const About& about);
@@ -46,8 +46,8 @@ nlohmann::ordered_json classes_in(const About& about);
 // How a model is written.
 struct ModelForm {
   nn::TensorNames names = nn::TensorNames::Timm;
-  bool merged = false;                // factors multiplied out, so that all weights are dense
-  bool sparse = false;                // weights that are mostly zeros in sparse form
+  bool merged = false;                // multiply factors out, so that all weights are dense
+  bool sparse = false;                // store weights that are mostly zeros in sparse form
   at::ScalarType dtype = at::kFloat;  // kFloat, kHalf or kBFloat16
   About about = {};
 };
@@ -56,10 +56,10 @@ struct ModelForm {
 std::uint64_t save_model(
     const std::string& path, const nn::Model& model, const ModelForm& form = {});
 
-// A model of a run.
+// Names a model of a run.
 struct RunModel {
-  std::string folder = {};  // of the run
-  std::string file = {};    // in the folder, or a path; "": the run's own model
+  std::string folder = {};  // the run folder
+  std::string file = {};    // its file in the folder, or a path; "": the run's final model
   std::string name = {};    // as the user gave it; "": the folder
 
   std::string path() const;
@@ -70,11 +70,11 @@ struct RunModel {
 // nan. `path`: the file that the model comes from.
 void check_finite(const nn::Model& model, const std::string& path);
 
-// Loads a file into a model of the same architecture; its weights become dense or factored as in
-// the file. If the file is of a run that keeps its base, `model` must be that base, made by
+// Loads a file into a model of the same architecture. The model's weights become dense or factored,
+// as in the file. If the file has a "base" entry, `model` must be that base, made by
 // make_initial_model(); otherwise throws Config. The file may use timm's or torchvision's names.
-// `fresh`: names or globs of layers or tensors that keep the model's values, as timm or torchvision
-// names them. Throws MissingInput; DamagedData naming the tensor that is missing, unexpected, of
+// `fresh`: layers or tensors that keep the model's values, as names or globs of timm or
+// torchvision. Throws MissingInput; DamagedData naming the tensor that is missing, unexpected, of
 // another shape, cut off or not finite; Config if a pattern of `fresh` matches nothing.
 void load_model(
     const std::string& path, nn::Model& model, const std::vector<std::string>& fresh = {});

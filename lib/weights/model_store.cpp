@@ -1,4 +1,4 @@
-// The writing half of weights/model_file.h.
+// Writing models: save_model() of weights/model_file.h.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/nonzero.h>
@@ -107,11 +107,11 @@ class Store {
     check_finite(name, tensor, stored);
     tensors_.push_back({name, stored});
   }
-  // Adds the tensors that only PyTorch's load_state_dict() needs.
+  // Adds the constants and copies, which only PyTorch's load_state_dict() needs.
   void add_extras() {
     for (const auto& [name, tensor, is_frozen] : model_.file_form().constants) {
-      // Without a check, because a mask may hold infinities; int64 stays, because int32 could
-      // overflow.
+      // Does not check for finite numbers, because a mask may hold infinities. Keeps int64, because
+      // int32 could overflow.
       const bool is_long = tensor.scalar_type() == at::kLong;
       tensors_.push_back(
           {name, tensor.to(

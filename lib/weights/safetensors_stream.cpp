@@ -8,8 +8,8 @@ namespace abtrain::weights {
 
 namespace {
 
-// Puts tensors with elements of 8, 4 and 2 bytes first, in this order, then those with 1-byte
-// elements or unknown dtypes, which need no known alignment.
+// Puts tensors with elements of 8, 4 and 2 bytes first, in this order. 1-byte elements need no
+// alignment, and for unknown dtypes none is known, so these come last.
 void sort_by_width(std::vector<state::StoredTensor>& tensors) {
   std::ranges::stable_sort(tensors, {}, [](const state::StoredTensor& t) {
     constexpr std::uint64_t kWidths[] = {8, 4, 2};
@@ -29,7 +29,7 @@ void lay_out(state::SafetensorsHeader& header) {
   }
 }
 
-// Throws here, before the work, if files cannot be created in the folder.
+// Throws here, before long work, if bytes_ cannot be created in the output's folder.
 SafetensorsStream::SafetensorsStream(std::string path) : path_(std::move(path)), bytes_(path_) {}
 
 void SafetensorsStream::add(const std::string& name, const at::Tensor& tensor) {

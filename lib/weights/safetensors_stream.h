@@ -33,7 +33,7 @@ class SafetensorsStream {
  private:
   std::string path_;
   SpoolFile bytes_;
-  std::vector<state::StoredTensor> tensors_;  // at their places in bytes_
+  std::vector<state::StoredTensor> tensors_;  // with begin and end as offsets in bytes_
 };
 
 // Orders the tensors as SafetensorsStream does, and sets their offsets.

@@ -33,7 +33,7 @@ linalg::LowRankPair turned(const linalg::LowRankPair& pair) {
 
 linalg::LowRankPair StoredWeight::to_file(const linalg::LowRankPair& pair) const {
   const bool is_square = weight.m() == weight.n();
-  // An adapter's pair always belongs to the transposed weight, even if that is wide.
+  // An adapter's pair is that of the transposed weight, even if A is then the smaller factor.
   const bool is_own = !weight.adapts() || weight.out_features() < weight.in_features();
   const bool turns = (transposed && is_square) != !is_own;
   return stored_factors(turns ? turned(pair) : pair);

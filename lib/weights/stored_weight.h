@@ -10,20 +10,20 @@ namespace abtrain::weights {
 
 struct StoredWeight {
   const nn::Weight& weight;
-  bool flat;        // a matrix in the file: TorchvisionName::flat
+  bool flat;        // a convolution that is a matrix in the file: TorchvisionName::flat
   bool transposed;  // I x O in the file: FileForm::is_transposed()
 
   std::vector<std::int64_t> sizes() const;
   // Convert a dense weight from O x I (x kh x kw) to the file's layout, and back.
   at::Tensor to_file(const at::Tensor& dense) const;
   at::Tensor from_file(const at::Tensor& stored) const;
-  // Convert factors, which a file holds as A (m x r) and B (r x n). For a transposed weight, the
-  // file's factors are the weight's own, unless the weight is square. In a grid of k x k blocks, A
-  // is k x m/k x r (for each row class, its blocks' factors side by side) and B is k x r x n/k (for
-  // each column class, its blocks' factors stacked).
+  // Convert factors, which a file holds as A (m x r) and B (r x n), m >= n, so that `transposed`
+  // matters only for square weights. In a grid of k x k blocks, A is k x m/k x r: for each row of
+  // blocks, their factors A side by side. B is k x r x n/k: for each column of blocks, their
+  // factors B on top of one another.
   linalg::LowRankPair to_file(const linalg::LowRankPair& pair) const;
   linalg::LowRankPair from_file(const linalg::LowRankPair& stored) const;
-  // The dimension along which parts of a weight follow each other.
+  // The outputs' dimension in the file, along which parts of a larger tensor follow each other.
   std::int64_t output_dimension() const {
     return transposed ? 1 : 0;
   }

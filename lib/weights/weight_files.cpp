@@ -33,8 +33,8 @@ std::string file_in(const std::string& folder) {
       formatted("{}: expected {} or {} in this folder", folder, kFile, kIndex));
 }
 
-// Whether the file exists and a run has written it: a model next to the run's configuration, or a
-// worker's part of a checkpoint.
+// Whether the file exists and a run seems to have written it: as a model next to the run's
+// configuration, or as a worker's part of a checkpoint.
 bool is_of_run(const fs::path& path) {
   std::error_code ignored;
   const std::string name = path.filename().string();

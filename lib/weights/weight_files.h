@@ -43,10 +43,10 @@ class WeightFiles {
   std::map<std::string, std::string> metadata_;
 };
 
-// Throws Usage if `path` has the ending of another format, or is a folder, one of the inputs, a
-// terminal or, unless `force`, a file that is not a safetensors file or that a run has written. Any
-// other safetensors file may exist there; the output replaces it at the end. Call this before long
-// work.
+// Throws Usage if `path` has the ending of another format, or is a folder, one of the inputs or a
+// terminal. Unless `force` is set, also throws if a file that is not a safetensors file, or that a
+// run has written, exists there. Any other safetensors file will be replaced at the end. Call this
+// before long work.
 void check_output(
     const std::string& path, const std::vector<std::string>& inputs, bool force = false);
 

@@ -70,8 +70,8 @@ Rows rows_of(const at::Tensor& y) {
   return rows;
 }
 
-// Returns "look like one-hot labels" and the like, or "" if the numbers look like targets of a
-// regression.
+// Returns why the numbers may not be targets of a regression, such as "look like one-hot labels";
+// "" if there is no doubt.
 std::string doubt_of(const at::Tensor& y, bool per_token) {
   if (y.dim() == 1 || y.size(1) == 1 || per_token) {
     return look_like_labels(y) ? "look like class labels (whole numbers)" : "";
@@ -107,7 +107,7 @@ Answers classes_of(const at::Tensor& y, const std::string& path, bool per_token)
         "{}: expected N labels or N one-hot rows for data.task: classes, found {} {} with "
         "other values",
         path, y.scalar_type(), y.sizes());
-    return {at::argmax(at::eq(y, 1).to(at::kByte), 1), y.size(1)};  // of any type
+    return {at::argmax(at::eq(y, 1).to(at::kByte), 1), y.size(1)};  // y may have any dtype
   }
   const at::Tensor labels = in_columns ? y.flatten() : y;
   return {y.is_floating_point() ? whole_numbers(labels, path) : labels};
@@ -177,7 +177,7 @@ void check_labels(
     }
     return;
   }
-  constexpr std::int64_t kSparse = 10;  // most classes for each class with examples
+  constexpr std::int64_t kSparse = 10;  // allowed number of classes per class with examples
   std::vector<bool> seen(static_cast<std::size_t>(classes));
   for (const at::Tensor& part : labels) {
     each_of<std::int64_t>(part, at::kLong, [&](std::int64_t, std::span<const std::int64_t> values) {

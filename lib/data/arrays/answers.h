@@ -29,9 +29,9 @@ Answers answers_of(
 std::int64_t largest_of(
     const at::Tensor& integers, bool ignores, const std::string& path, const char* what);
 
-// Checks the labels (below `classes`) of all parts, for classes without names. Throws Error(Config)
-// if hardly any class has an example. Adds a doubt if tokens may have the label 255, which other
-// programs ignore.
+// Checks the labels of all parts (training, test), each below `classes`, for classes without names.
+// Throws Error(Config) if hardly any class has an example. Adds a doubt if 255 is the largest label
+// of tokens in uint8: other programs ignore this label.
 void check_labels(
     const std::vector<at::Tensor>& labels, std::int64_t classes, const std::string& path,
     Account& account);

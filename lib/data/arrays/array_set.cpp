@@ -31,7 +31,7 @@ struct ArrayPart {
   std::string x_path, y_path;
   at::Tensor x, y;
   std::vector<std::string> class_names = {};
-  std::int64_t classes = 0;  // at least as many, from the width of one-hot rows
+  std::int64_t classes = 0;  // a lower bound: the width of one-hot rows, else 0
 };
 
 bool is_tokens(const at::Tensor& x) {
@@ -127,7 +127,7 @@ void check_same_kind(const ArrayPart& train, const ArrayPart& test) {
   check(test.y_path, "y", train.y, test.y);
 }
 
-// The sizes in the form of Dataset: channels, height and width.
+// Converts the sizes of an example to channels, height and width.
 std::vector<std::int64_t> canonical(const std::vector<std::int64_t>& sizes) {
   if (sizes.size() == 3) {
     return sizes;
@@ -167,7 +167,7 @@ void check_array_options(const DataOptions& o, const Dataset& set) {
   refuse(tokens && !o.std.empty(), "data.std");
 }
 
-// The examples of an x that holds values, not tokens.
+// Makes examples of an x that holds values, not tokens.
 Examples images_in(const at::Tensor& x, const at::Tensor& labels, const at::Tensor& targets) {
   std::vector<std::int64_t> sizes = canonical(sizes_of_each(x));
   sizes.insert(sizes.begin(), x.size(0));

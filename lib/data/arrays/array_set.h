@@ -18,13 +18,13 @@
 
 namespace abtrain::data {
 
-// Opens the arrays in `folder`. The caller cuts them to data.subset and data.pool and sets mean and
+// Opens the arrays in `folder`. The caller applies data.subset and data.pool, and sets mean and
 // std. Throws Error: MissingInput; DamagedData, which names the file; Config for options that do
 // not fit the arrays. `reads_values`: also checks that every floating-point value of x is finite.
 Dataset open_arrays(const DataOptions& options, const std::string& folder, bool reads_values);
 
-// Returns the examples in `x` in the form that load_dataset() gave to those of `set`. Their labels
-// are their indices in `x`. Throws DamagedData, which names `path`, if the type or shape of `x`
+// Returns the examples in `x`, converted as load_dataset() converted those of `set`. The label of
+// each is its index in `x`. Throws DamagedData, which names `path`, if the type or shape of `x`
 // does not fit `set`.
 Examples further_examples(
     const at::Tensor& x, const std::string& path, const Dataset& set, const DataOptions& options);

@@ -13,7 +13,7 @@
 namespace abtrain::data {
 namespace {
 
-// Differences of two numbers must be finite in fp32, too.
+// Half the largest fp32 number, so that the difference of two numbers is finite in fp32.
 constexpr double kMaxFinite = std::numeric_limits<float>::max() / 2;
 
 // Compares magnitudes by their bits read as integers, which have the same order: a loop over

@@ -1,4 +1,4 @@
-// Reads all floating-point numbers of an array once, before anything is computed with them.
+// Checks that all floating-point numbers of an array are finite, before any are used.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -63,7 +63,7 @@ void each_piece(
   }
 }
 
-// Images N x C x H x W as N x C x side x H / side x side x W / side.
+// Reshapes N x C x H x W images to N x C x side x H / side x side x W / side.
 at::Tensor blocks_of(const at::Tensor& images, std::int64_t side) {
   return images.reshape(
       {images.size(0), images.size(1), side, images.size(2) / side, side, images.size(3) / side});

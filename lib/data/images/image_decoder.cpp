@@ -13,7 +13,7 @@ namespace abtrain::data {
 
 namespace {
 
-// A format of users' files that is not read: its first bytes and their offset.
+// A file format that is recognized but not read: its first bytes and their offset.
 struct OtherFormat {
   std::string_view mark;
   std::size_t at;

@@ -75,8 +75,9 @@ RootFolders folders_of(const std::string& root) {
   return found;
 }
 
-// Returns the only folder with this role that holds classes, or "". Adds a doubt to `out` for each
-// one without classes. `is_needed`: no other part can replace this one.
+// Returns the name of the only folder with this role that holds classes, or "". Adds a doubt to
+// `out` for each folder with this role that holds none. `is_needed`: no other part can replace this
+// one.
 std::string take_part(
     const std::string& root, const std::vector<NamedPart>& named, PartRole role, const char* what,
     bool is_needed, ImageParts& out) {
@@ -104,7 +105,7 @@ std::string take_part(
   return sound.empty() ? "" : sound.front().name;
 }
 
-// The parts, if the training folder holds the class folders.
+// Returns the parts of a root that has a training folder.
 ImageParts named_parts(const std::string& root, const RootFolders& folders) {
   ImageParts out;
   const auto has = [&](PartRole role) {
@@ -136,7 +137,7 @@ ImageParts named_parts(const std::string& root, const RootFolders& folders) {
   return out;
 }
 
-// The parts, if the root's folders are the classes.
+// Returns the parts of a root without a training folder: its folders are the classes.
 ImageParts flat_parts(const std::string& root, const RootFolders& folders) {
   std::vector<NamedPart> parts, classes;
   std::set<PartRole> roles;

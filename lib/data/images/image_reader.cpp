@@ -6,8 +6,8 @@
 namespace abtrain::data {
 namespace {
 
-// The axis that resizes to `size` pixels and cuts out `side` at the center (CenterCrop). The offset
-// is rounded half to even, as by Python's round().
+// Returns the axis that resizes `pixels` to `size` and cuts out `side` at the center (CenterCrop).
+// The offset is rounded half to even, as by Python's round().
 Axis center(std::int64_t pixels, std::int64_t size, std::int64_t side) {
   return {
       0, static_cast<double>(pixels), size, std::lrint(static_cast<double>(size - side) / 2), side};

@@ -36,8 +36,8 @@ class ImageReader {
   // Does torchvision's Resize and CenterCrop. Decodes at full size, so that the numbers match
   // torchvision's.
   void write_center(bool mirrored, float* out);
-  // Resizes the box to `side` x `side`. Decodes a JPEG at reduced size if the box keeps as many
-  // pixels.
+  // Resizes the box to `side` x `side`. Decodes a JPEG at reduced size as long as no side of the
+  // box falls below `side` pixels.
   void write_box(const Box& box, bool mirrored, float* out);
 
  private:

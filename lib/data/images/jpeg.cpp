@@ -15,7 +15,7 @@ namespace {
 // A Huffman code takes at least one bit for each 8 x 8 block. So a file with more pixels per byte
 // is truncated, and allocating memory for the picture would be in vain.
 constexpr std::int64_t kMaxPixelsPerByte = 8 * 64;
-constexpr std::int64_t kAlwaysFine = 1'000'000;  // pixels
+constexpr std::int64_t kAlwaysFine = 1'000'000;  // pixels: smaller images are not checked
 // Each scan of a progressive file visits all pixels, however few bytes the scan has. Encoders write
 // about ten scans.
 constexpr std::int64_t kMaxScans = 100;
@@ -67,7 +67,8 @@ std::int64_t count_scans(std::span<const std::uint8_t> bytes, std::int64_t limit
   return scans;
 }
 
-// Like Pillow, takes stored values as 255 - ink, whether the file says so or not.
+// Converts CMYK to RGB. Like Pillow, takes stored values as 255 - ink, whether the file says so or
+// not.
 void to_rgb(const std::uint8_t* inks, std::uint8_t* rgb, std::int64_t pixels) {
   for (; pixels > 0; --pixels, inks += 4, rgb += 3) {
     const int light = inks[3];

@@ -21,8 +21,8 @@ constexpr int kWeightBits = 22;
 constexpr std::int32_t kHalf = 1 << (kWeightBits - 1);
 
 #if defined(__SSE2__)
-// A weight is high * 2^11 + low, both within 16 bits, because the processor
-// adds two 16-bit products in one instruction.
+// A weight is split into high * 2^11 + low, both within 16 bits, because one instruction multiplies
+// pairs of 16-bit numbers and adds the two products.
 constexpr int kLowBits = 11;
 
 [[gnu::always_inline]] inline __m128i load_pair(const std::uint8_t* pixel) {

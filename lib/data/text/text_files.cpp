@@ -70,7 +70,7 @@ void walk(const fs::path& folder, const std::string& below, std::set<fs::path>& 
     entries.push_back(*entry);
   }
   ABT_CHECK(!error, Io, "{}: cannot be listed: {}", folder.string(), error.message());
-  std::ranges::sort(entries);  // so that any disk gives the same one of two links to a folder
+  std::ranges::sort(entries);  // of two links to a folder, the same one is read on any disk
   for (const fs::directory_entry& entry : entries) {
     const std::string own = entry.path().filename().string();
     const std::string name = below + own;
@@ -107,7 +107,7 @@ Beginning beginning_of(const std::string& path) {
   ByteFile file(path);
   std::vector<std::uint8_t> bytes(4096);
   bytes.resize(file.read_some(bytes));
-  constexpr std::size_t kEnough = 64;  // so many bytes of tokens hardly look like text
+  constexpr std::size_t kEnough = 64;  // fewer bytes of tokens may look like text by chance
   const auto is_printed = [](std::uint8_t byte) {
     return (byte >= ' ' && byte < 0x7F) || byte == '\n' || byte == '\r' || byte == '\t';
   };

@@ -15,7 +15,7 @@ namespace abtrain::data {
 
 struct TextFile {
   std::string path;       // for messages
-  std::string mapped;     // what to map: the same file, or its unpacked copy
+  std::string mapped;     // the file to map: `path`, or its unpacked copy
   std::string name = {};  // path below the folder, links unresolved; empty for a single file
 };
 
@@ -29,9 +29,10 @@ struct TextFile {
 std::vector<TextFile> text_files(
     const std::string& path, TokenType tokens, Log* log, Account& account);
 
-// The parts of a text, by words in the names of a folder's files: train.bin or wiki.train.txt is
-// for training; val, valid, validation, dev or eval names the test text or, if no file has these
-// words, test does. If the names do not say so, all files are for training.
+// The parts of a text, found by words in the names of a folder's files. `train` or `training` marks
+// training files (train.bin, wiki.train.txt). `val`, `valid`, `validation`, `dev` or `eval` marks
+// the test text; if no file has these words, `test` does. If the names do not mark both parts, or
+// leave a file unmarked, all files are for training.
 struct TextParts {
   std::vector<TextFile> train, test;
 };

@@ -12,9 +12,9 @@
 
 namespace abtrain::data {
 
-// Opens the file or folder `path`. The test windows come from data.test, or else from the text's
-// tail, data.test_share of its tokens. Throws Error: Config if a part has no whole window;
-// otherwise as text_files() and Tokens do.
+// Opens the file or folder `path`. The test windows come from data.test, else from the files that
+// parts_of() takes for the test, else from the text's tail, data.test_share of its tokens. Throws
+// Error: Config if a part has no whole window; otherwise as text_files() and Tokens do.
 Dataset open_text(const DataOptions& options, const std::string& path, Log* log);
 
 // The windows of the tokens begin .. end-1.

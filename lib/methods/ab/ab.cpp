@@ -204,8 +204,8 @@ FlatFactors AbTraining::merged_changes(comm::Purpose purpose, bool outer) {
   if (!groups_differ(context_.options, groups_)) {
     change = own_factors(own);
   } else {
-    // The exchange treats both factors as one factor of one role. With swapped roles, the A-groups'
-    // factor is B.
+    // If groups train both factors, the exchange sees them as one factor of role B. With swapped
+    // roles, the A-groups train B.
     const bool both = own_.size() == 2;
     const bool swapped = are_swapped();
     const std::int64_t a = both ? 0 : numel_of(swapped ? nn::Factor::B : nn::Factor::A);

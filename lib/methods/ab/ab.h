@@ -1,5 +1,6 @@
-// AB-training: each group of workers trains one factor of every weight on its own, and the groups
-// synchronize rarely. Source: Coquelin et al., arXiv 2405.01067.
+// AB-training (Coquelin et al., arXiv 2405.01067): weights are products A B of two factors. In AB
+// phases, each group of workers trains one factor (its role), or both, on its own, and groups
+// synchronize rarely. In FULL phases, all workers together train dense weights.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +21,8 @@ namespace abtrain::methods {
 
 class AbTraining : public Method {
  public:
-  // Collective: splits the world. Throws Error(Config) if the groups do not fit
-  // or no layer can be factored.
+  // Collective: splits the world. Throws Error(Config) if the groups do not fit the number of
+  // workers, or if no layer can be factored.
   explicit AbTraining(const MethodContext& context);
 
   void start() override;
@@ -40,7 +41,7 @@ class AbTraining : public Method {
   compress::Costs costs() override;
 
  protected:
-  // Over the world in the FULL phase, within the group in the AB phase.
+  // Averages over the world in a FULL phase, within the group in an AB phase.
   GradientReduction* reduction() override;
   std::vector<at::Tensor> replicated_state() override;
   void replanned(const RunLength& length) override;
@@ -51,56 +52,57 @@ class AbTraining : public Method {
   }
   // Element count of all factors A, or of all factors B.
   std::int64_t numel_of(nn::Factor which) const;
-  // The change of the own factors since the last switch or averaging.
+  // The change of the own factors (those that this worker trains) since the last switch of phase or
+  // averaging.
   at::Tensor own_change();
-  // The parts A and B of a flat buffer of the own factors; undefined for a factor that is not
-  // trained.
+  // Splits a flat buffer of the own factors into A and B; undefined for a factor that this worker
+  // does not train.
   FlatFactors own_factors(const at::Tensor& flat) const;
-  // The dense part of the k-th buffer in `flat`, which holds buffers laid out like
+  // The dense parameters' part of the k-th buffer in `flat`, which holds buffers laid out like
   // trained_.values(), one after another.
   at::Tensor dense_part(const at::Tensor& flat, int k = 0);
   // All factors as they were at the last switch or averaging; views.
   FlatFactors start_factors();
-  // The dense parts of the values and of each buffer of moments; views.
+  // dense_part() of the values and of each moment buffer; views.
   std::vector<at::Tensor> dense_parts();
 
-  // Returns the factor changes that all workers take over. Without `outer`: the mean changes over
-  // all groups, sent in outer_.dtype(). With `outer`: the changes of an outer step on the mean,
-  // sent in outer_.format() if that is set. A synchronization without `outer` ends the run, so it
-  // also sends the residual of earlier codes.
+  // Averages the groups' changes and returns the changes that all workers apply: the mean or, with
+  // `outer`, the result of an outer step on it. Changes are sent in outer_.dtype(), but with
+  // `outer` as codes if outer_.format() is set. A synchronization without `outer` ends the run, so
+  // it also sends what earlier codes left out.
   FlatFactors merged_changes(comm::Purpose purpose, bool outer);
-  // Sets the products of the layers that are factored.
+  // Sets the products (AbLayer::product) of the factored layers from the mean changes.
   void set_products(const FlatFactors& mean_change);
   // Averages dense parameters, running statistics and the moments that the outer state selects over
-  // the world. `after`: the event of the synchronization. The changes of dense parameters are sent
-  // as codes if outer_.codes_dense(after).
+  // the world. `after`: the event of the synchronization. Sends changes of dense parameters as
+  // codes if outer_.codes_dense(after).
   void average_dense(Event after);
-  // Keeps the dense residual of parameters that are still dense, and drops the rest.
+  // Of the dense parameters' unsent changes, keeps those of parameters that are still dense. `old`:
+  // the previous block, with `old_own` elements of own factors.
   void keep_dense_residual(const optim::ParameterBlock& old, std::int64_t old_own);
 
   // Synchronizes an AB phase and sets the products, for enter_full() or decompose(). At the end of
-  // a run (Event::None), takes no outer step and sends no codes: no later synchronization would
-  // make up for their effects.
+  // a run (Event::None), takes no outer step and sends no codes, because no later synchronization
+  // would correct their errors.
   void synchronize(std::int64_t t, Event after);
   void enter_full();
   // Decomposes the layers at the end of either phase; the AB phase begins or goes on.
   void decompose(std::int64_t t);
-  // The rank of a layer's first factors by a rule that needs no singular values. `rounds`: round it
-  // to the rule's multiple.
+  // The rank of an adapter's first factors, by a rule that needs no singular values. `rounds`:
+  // rounds it to the rule's multiple.
   std::int64_t first_rank(const AbLayer& layer, bool rounds) const;
-  // Set the first factors of adapters: to those that the model came with, or to drawn ones with a
-  // product of zero.
+  // Set the first factors of adapters: take_factors() to those that the model came with,
+  // draw_factors() to random ones with a product of zero.
   void take_factors();
   void draw_factors();
-  // Turns the layers' dense weights into the remainders of adapters; layer.factors holds the
-  // adapters' first factors.
+  // Turns the layers' dense weights into the frozen remainders of adapters with the first factors
+  // layer.factors.
   void freeze_remainders();
-  // Makes each layer's product its factors, in the same basis, without a decomposition.
+  // Uses each layer's product as its factors, in the same basis, without a decomposition.
   void keep_products();
-  // Synchronizes an AB phase that goes on in the same bases; moments stay with
-  // their groups.
+  // Synchronizes an AB phase that goes on in the same bases. Moments are not averaged.
   void average_factors(std::int64_t t);
-  // The moments of a layer's trained tensor, as views of the current block.
+  // The moments of a layer's factor `which`, or of its dense weight, as views of the current block.
   AbLayer::Moments moments_of(const AbLayer& layer, nn::Factor which);
   // Sets the moments of the trained factors to layer.moments, converted to the factors' new basis.
   void carry_moments(const AbLayer& layer);
@@ -115,7 +117,8 @@ class AbTraining : public Method {
   bool are_swapped() const;
   // Trains the other factor from now on.
   void swap_roles();
-  // Sets the products. `of_a`, `of_b`: the states of groups that trained A or B; one may be empty.
+  // Sets the products and dense parameters from the states of groups that trained A and of those
+  // that trained B; one list may be empty.
   void merge_roles(std::span<state::State> of_a, std::span<state::State> of_b);
   // Whether a decomposition now cuts ranks.
   bool cuts() const {
@@ -136,17 +139,17 @@ class AbTraining : public Method {
   bool decomposed_before_ = false;
 
   optim::ParameterBlock frozen_;  // the other factor, AB phase only
-  // The own factors come first in trained_: their element count and their number.
+  // Element count and number of the own factors, which come first in trained_.
   std::int64_t own_numel_ = 0, own_count_ = 0;
   // Flat values at the last switch or averaging: only their change is sent.
   at::Tensor own_start_;           // AB: own factors
   at::Tensor dense_start_;         // AB: the dense parameters
   std::int64_t averaged_at_ = -1;  // step of the last averaging; -1: none yet
 
-  GradientReduction group_reduction_;  // of AB steps
+  GradientReduction group_reduction_;  // used in AB steps
 
-  // With alternating roles: the state that the optimizer and the wire keep for the factor that this
-  // worker does not train now. Undefined: none yet.
+  // With alternating roles: the optimizer's state and the unsent change (residual) of the factor
+  // that this worker does not train now. Undefined: none yet.
   struct Waiting {
     at::Tensor moments, steps, residual;
   };

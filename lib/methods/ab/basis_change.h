@@ -1,5 +1,5 @@
-// How a decomposition changes the basis of a layer's factors, and how quantities that belong to a
-// factor follow.
+// A decomposition changes the basis of a layer's factors. These functions convert changes and
+// gradients (and so moments) of a factor to the new basis.
 //
 // With factors A, B before a decomposition and A', B' after it, M = B B'^+ and C
 // = A'^+ A:

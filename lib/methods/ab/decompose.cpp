@@ -42,7 +42,7 @@ bool is_wide(const AbLayer& layer) {
   return layer.cut.m < layer.cut.n;
 }
 
-// The decompositions of one worker's layers.
+// The decompositions of the layers that this worker owns.
 class OwnLayers {
  public:
   OwnLayers(std::vector<AbLayer>& layers, const std::vector<std::size_t>& own, at::Device device)
@@ -71,7 +71,7 @@ class OwnLayers {
     });
   }
 
-  // The spectrum of each layer, float64; for a product, as many values as its rank, because all
+  // The singular values of each layer, float64; for a product, as many as its rank, because all
   // others are zero.
   std::vector<at::Tensor> spectra() const {
     std::vector<at::Tensor> tensors;

@@ -17,7 +17,7 @@ namespace abtrain::methods {
 struct LayerShape {
   std::int64_t m = 0;
   std::int64_t n = 0;
-  std::int64_t rank = 0;  // of the product A B; 0: a dense weight
+  std::int64_t rank = 0;  // that of a product A B; 0: a dense weight
   std::int64_t grid = 1;  // blocks per side (nn/weight.h)
 
   std::int64_t stored() const {
@@ -44,7 +44,7 @@ double decomposition_cost(const LayerShape& shape);
 // The indices of the layers that each worker owns.
 using Owned = std::vector<std::vector<std::size_t>>;
 
-// Divides layers among the workers: the indices of each worker's layers.
+// Divides the layers among the workers by decomposition_cost().
 Owned share_out(const std::vector<LayerShape>& shapes, int workers);
 
 // Number of elements that the layer's owner sends for factors of this rank.
@@ -52,7 +52,7 @@ std::int64_t factor_numbers(const LayerShape& shape, std::int64_t rank);
 
 using Counts = std::vector<std::int64_t>;
 
-// The flat pieces of all workers, one after another; worker r contributes counts[r] elements.
+// Gathers the workers' flat pieces, one after another; worker r contributes counts[r] elements.
 at::Tensor gather_pieces(
     const at::Tensor& mine, const Counts& counts, comm::Communicator& world, comm::Purpose purpose);
 

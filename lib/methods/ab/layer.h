@@ -16,10 +16,10 @@
 namespace abtrain::methods {
 
 struct AbLayer {
-  // The optimizer's state of the trained tensor: the own factor or the dense weight.
+  // The optimizer's state of a trained tensor of the layer: a factor or the dense weight.
   struct Moments {
     at::Tensor steps;
-    std::vector<at::Tensor> values;  // one per buffer, stored as the tensor is
+    std::vector<at::Tensor> values;  // one per moment buffer, laid out like the tensor
   };
 
   explicit AbLayer(const nn::NamedWeight& weight)
@@ -47,8 +47,8 @@ struct AbLayer {
       product = {};
     }
   }
-  // The factor `which` of this rank at `offset` in a flat buffer of factors, in the form of a
-  // LowRankPair; undefined if the buffer is.
+  // The factor `which`, of this rank, at `offset` in a flat buffer of factors, as in a LowRankPair;
+  // undefined if the buffer is.
   at::Tensor matrix_at(
       const at::Tensor& flat, std::int64_t offset, nn::Factor which, std::int64_t rank) const {
     return flat.defined()
@@ -56,16 +56,16 @@ struct AbLayer {
                      which, nn::view_at(flat, offset, weight().stored_sizes(which, rank)))
                : at::Tensor();
   }
-  // The sizes of the product or dense weight that the next factors are made from.
+  // The sizes of the product or dense weight that the next decomposition splits.
   LayerShape shape() const {
     return {cut.m, cut.n, is_product() ? grid() * product.a.size(-1) : 0, grid()};
   }
 
   nn::NamedWeight named;
-  LayerRank cut;  // the last cut
+  LayerRank cut;  // result of the last decomposition
   // From a synchronization to the end of the decomposition after it: the merged factors A B
-  // (bit-identical on all workers), of rank 2 old_rank in SyncMode::Full. Undefined: the weight is
-  // dense.
+  // (bit-identical on all workers), of rank 2 old_rank in SyncMode::Full. Undefined at other times
+  // and for a dense weight.
   linalg::LowRankPair product;
   // Only during a decomposition: the rank before it (0: dense), the new factors (undefined if the
   // layer stays dense), and the old moments.

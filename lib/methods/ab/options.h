@@ -18,7 +18,7 @@ namespace abtrain::methods {
 
 struct MethodOptions;
 
-// What a synchronization averages (methods/ab/synchronize.h).
+// How a synchronization merges the groups' factors (methods/ab/synchronize.h).
 enum class SyncMode { OnlyLearned, WithStale, Full, OnlyB };
 
 // Which factors a group trains: one of them, with the other one frozen, or both.
@@ -31,12 +31,12 @@ enum class Anchor { Warmup, Reference };
 // How the learning rate recovers after a switch (methods/ab/phase.h).
 enum class RampKind { None, Linear, Reference };
 
-// What a decomposition does with a factor's moments.
+// After a decomposition, a factor's optimizer moments are zero, or carried over into its new basis.
 enum class FactorMoments { Zero, Carry };
 
-// What happens to the part that a decomposition cuts from a weight. Drop: it is lost, and the
-// weight is the factors' product. Freeze: it stays as a frozen remainder, and the factors are an
-// adapter (nn/weight.h).
+// The remainder is the part of a weight that its factors do not hold. Drop: it is lost, and the
+// weight is the factors' product. Freeze: it stays, untrained, and the factors are an adapter
+// (nn/weight.h).
 enum class Remainder { Drop, Freeze };
 
 // What an adapter begins with: the largest singular values of the weight (PiSSA, arXiv 2404.02948),
@@ -54,13 +54,13 @@ struct FullPhaseOptions {
 };
 
 struct AbOptions {
-  std::optional<std::int64_t> group_size;  // none: auto
+  std::optional<std::int64_t> group_size;  // workers per group; none: auto
   Trains trains = Trains::One;
   SyncMode sync = SyncMode::OnlyLearned;
   Duration full_rank_steps = Duration::steps(10);
   Anchor anchor = Anchor::Warmup;
   bool cut_first = true;
-  bool keep_variance = false;  // in a cut of untrained weights
+  bool keep_variance = false;  // scale the first factors if there is no warm-up
   double factor_lr_scale = 1;
   RampKind ramp = RampKind::Linear;
   std::optional<Duration> rebound_steps;  // none: auto
@@ -69,7 +69,7 @@ struct AbOptions {
   std::vector<std::string> only;                      // globs of layers to factor; empty: all
   Remainder remainder = Remainder::Drop;
   AdapterStart start = AdapterStart::Svd;
-  double alpha = 0;  // start zero: factor alpha / rank on the product; 0: factor 1
+  double alpha = 0;  // start zero: the product counts alpha / rank times; 0: once
   Roles roles = Roles::Fixed;
   double dense_share = 0;  // share of parameters that may stay dense
   linalg::RankRule rank;
@@ -87,7 +87,7 @@ inline bool adapts(const AbOptions& options) {
   return options.remainder == Remainder::Freeze;
 }
 
-// Whether synchronizations leave bases and ranks as they are from the first AB phase on.
+// Whether all synchronizations keep the bases and ranks of the first AB phase.
 inline bool keeps_bases(const AbOptions& options) {
   return adapts(options) && options.sync != SyncMode::Full;
 }

@@ -1,11 +1,10 @@
-// The state that AB-training keeps from one synchronization to the next: the velocity of the outer
-// step on both factors and, if changes are sent as codes, the residuals: the unsent changes of the
-// own factors and of the dense parameters.
+// State that AB-training keeps from one synchronization to the next: the outer step's velocity of
+// both factors and, if changes are sent as codes (compressed), the residuals: what the codes left
+// out of the changes of own factors and of dense parameters.
 //
-// The velocity and the unsent changes of a factor are valid in one basis only,
-// so each decomposition converts them to its new basis
-// (methods/ab/basis_change.h). The unsent changes of a dense weight are lost
-// when the weight is factored.
+// The velocity and the residual of a factor are valid in one basis only, so each decomposition
+// converts them to its new basis (methods/ab/basis_change.h). The residual of a dense weight is
+// lost when the weight is factored.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,18 +29,20 @@ class OuterState {
   at::ScalarType dtype() const {
     return dtype_;
   }
-  // The code in which factor changes are sent; nullopt: they are sent in dtype().
+  // The code for factor changes; nullopt: they are sent in dtype().
   const std::optional<ops::WireFormat>& format() const {
     return format_;
   }
   // Whether a synchronization with this event sends the changes of dense parameters as codes. It
-  // does if the AB phase goes on and groups train both factors, or the same factor of adapters.
+  // does if codes are used, the AB phase goes on, and groups train both factors or the same factor
+  // of adapters.
   bool codes_dense(Event after) const {
     return in_place_ && one_role_ && format_ &&
            (after == Event::AverageFactors || after == Event::SynchronizeAndDecompose);
   }
   // Whether a synchronization with this event averages the dense parameters' moments of this kind.
-  // Moments of MomentKind::Other, such as Muon's second buffer, hold nothing for matrices.
+  // If in_place_, SynchronizeAndDecompose skips MomentKind::Other, such as Muon's second buffer,
+  // which matrices do not use.
   bool averages(optim::MomentKind kind, Event after) const {
     return after != Event::AverageFactors && after != Event::None &&
            !(in_place_ && after == Event::SynchronizeAndDecompose &&
@@ -62,8 +63,8 @@ class OuterState {
   void change_basis(const std::vector<nn::Factor>& own, const std::vector<AbLayer>& layers);
   void clear();
 
-  // The unsent changes of the own factors and of the dense parameters, bit-identical on all workers
-  // of a group; undefined: none.
+  // The residuals of the own factors and of the dense parameters, bit-identical on all workers of a
+  // group; undefined: none.
   at::Tensor factor_residual, dense_residual;
 
   // `own`, `dense`, `a`, `b`: element counts of the own factors, of the dense parameters, of all
@@ -74,7 +75,7 @@ class OuterState {
 
  private:
   OuterStep step_;
-  bool in_place_;  // most synchronizations average the factors
+  bool in_place_;  // most synchronizations are Event::AverageFactors
   bool one_role_;
   at::ScalarType dtype_;
   std::optional<ops::WireFormat> format_;

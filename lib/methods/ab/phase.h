@@ -1,6 +1,6 @@
-// When AB-training changes phase, and the learning rate after that.
+// When AB-training switches phase (FULL or AB), and how the learning rate recovers from a switch.
 //
-// W warm-up steps, S sync interval, 0 <= D < S full-rank steps after a sync.
+// W: warm-up steps; S: steps between syncs; D: full-rank (dense) steps after a sync, 0 <= D < S;
 // u = t - W (anchor warmup), or u = t (anchor reference, as the authors do):
 //   t <  W                         FULL
 //   t == W                         decompose, AB
@@ -25,8 +25,8 @@ struct PhasePlan {
   std::int64_t interval = 1;
   std::int64_t full_rank = 0;
   bool reference_anchor = false;
-  std::int64_t anneal = 0;  // steps after the warm-up
-  bool averages = false;    // syncs that keep the ranks average factors
+  std::int64_t anneal = 0;  // steps of falling ranks after the warm-up
+  bool averages = false;    // syncs that do not decompose average the factors
   bool cut_first = true;
 };
 
@@ -36,13 +36,12 @@ Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps);
 // at most S - 1. Throws Error(Config) unless 1 <= S and 0 <= D < S.
 PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run);
 
-// The rank rule of a decomposition after t steps. With a share x = (t - W) /
-// anneal of the annealing done, its ratio is from^(1 - x) ratio^x, from = the
-// smaller of anneal_from and ratio: equal steps lose equal shares of the
-// parameters.
+// The rank rule of a decomposition after t steps. With a share x = (t - W) / anneal of the
+// annealing done, its ratio is from^(1 - x) ratio^x, where `from` is the smaller of anneal_from and
+// ratio. So equal steps remove equal shares of the parameters.
 linalg::RankRule rule_after(const MethodOptions& options, const PhasePlan& plan, std::int64_t t);
 
-// After a switch the learning rate climbs back over R steps.
+// After a switch the learning rate climbs from `start` back to the schedule over R steps.
 struct Ramp {
   RampKind kind = RampKind::Linear;
   double start = 1e-5;
@@ -51,7 +50,7 @@ struct Ramp {
 
 Ramp make_ramp(const MethodOptions& options, const PhasePlan& plan, const RunLength& run);
 
-// Learning rate of the k-th step (k = 1, 2, ...) after a switch.
+// Learning rate of the k-th step (k >= 1) after a switch. `at_switch`: the schedule's rate then.
 // linear:    start at k = 1, then even steps up to the schedule at k = R + 1.
 // reference: start at k = 1, then k * (at_switch - start) / R, but at least
 //            start and at most scheduled.

@@ -198,8 +198,8 @@ void AbTraining::archive(state::Archive& archive) {
   }
 }
 
-// Loads the mean of the states of one role. Adds their unsent changes to the values, because
-// nothing is sent as codes here.
+// Loads the mean of the states of one role. First adds to each its unsent changes, because the mean
+// is taken without codes.
 void AbTraining::load_role(std::span<state::State> old, const std::vector<nn::Factor>& role) {
   own_ = role;
   load_mean(old, [this] {

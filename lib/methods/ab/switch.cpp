@@ -214,7 +214,7 @@ void AbTraining::decompose(std::int64_t t) {
   }
   Stopwatch watch;
   if (phase_ == Phase::Full) {
-    // The running statistics differ between workers up to here.
+    // Until now each worker has had running statistics of its own.
     average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
   }
   if (phase_ == Phase::Full && nn::is_adapted(context_.model)) {
@@ -230,7 +230,7 @@ void AbTraining::decompose(std::int64_t t) {
   }
   if (phase_ == Phase::Full) {
     reduction_.release();
-    trained_.drop_gradients();  // the factors get memory of their own
+    trained_.drop_gradients();  // frees memory for the factors
   }
   outer_.change_basis(own_, factorable_);
   if (phase_ == Phase::Full && adapts(context_.options)) {

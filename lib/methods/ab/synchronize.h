@@ -39,20 +39,21 @@ inline bool groups_differ(const AbOptions& options, const comm::Groups& groups) 
   return options.trains == Trains::One || groups.count > 1;
 }
 
-// The factors of all layers, flat.
+// The factors A and the factors B of all layers, each flat.
 using FlatFactors = linalg::LowRankPair;
 
-// Sends factor changes between the workers of a partition.
+// Averages factor changes over the groups of each role, and sends the means to all workers.
 class FactorExchange {
  public:
-  // Collective over `world`, which it splits. `batches`: each worker's batch size, its weight in
-  // means; empty: all alike.
+  // Collective over `world`, which it splits. `batches`: each worker's batch size, which is its
+  // weight in means; empty: all are equal.
   FactorExchange(
       comm::Communicator& world, const comm::Groups& groups,
       const std::vector<std::int64_t>& batches = {});
 
-  // `change`: the change of this worker's own factor, flat. Returns the mean changes dA (length a)
-  // and dB (length b), bit-identical on all workers; dA is undefined if there are no A-groups.
+  // `change`: the change of the factor that this worker trains, flat, sent in dtype `wire`. Returns
+  // the mean changes dA (length a) and dB (length b), bit-identical on all workers; dA is undefined
+  // if there are no A-groups.
   FlatFactors mean_changes(
       const at::Tensor& change, std::int64_t a, std::int64_t b, at::ScalarType wire,
       comm::Purpose purpose);
@@ -75,7 +76,7 @@ class FactorExchange {
  private:
   comm::Communicator& world_;
   comm::Groups groups_;
-  std::vector<double> weights_;  // of each group in the mean of its role
+  std::vector<double> weights_;  // one per group, in its role's mean
   // The workers with this worker's role and position in their group, one per group.
   std::unique_ptr<comm::Communicator> peers_;
 };

@@ -23,7 +23,7 @@ std::int64_t size_of(at::ScalarType type) {
   return static_cast<std::int64_t>(c10::elementSize(type));
 }
 
-// Predicts the traffic of one worker while the layers have these sizes.
+// Predicts the bytes that one worker sends while the layers have these ranks.
 class Planner {
  public:
   Planner(
@@ -51,7 +51,7 @@ class Planner {
     own_ = both_ ? a_ + b_ : trains_a_ ? a_ : b_;
   }
 
-  // All but the total.
+  // The whole plan, except for its total.
   TrafficPlan events() const {
     return {
         .full_step = full_.usual_bytes(),
@@ -81,8 +81,8 @@ class Planner {
 
   // Bytes of the event that ends a stretch, after which the layers have the sizes of `next`.
   std::int64_t after(const Stretch& s, const Planner& next) const {
-    // A decomposition right after a synchronization. Layers that were dense are decomposed as
-    // dense.
+    // A decomposition right after a synchronization; layers that were dense are split as dense
+    // weights.
     const auto products = [&] {
       return gathered(setup_.options.sync == SyncMode::Full ? 2 : 1, next.sizes_);
     };
@@ -171,9 +171,9 @@ class Planner {
   const bool both_;
   const bool swapped_;  // groups train the factor that they did not begin with
   const bool trains_a_;
-  const compress::ReducerOptions& full_options_;  // of dense steps
-  const compress::ExchangePlan full_;             // of gradients in dense steps
-  const compress::ExchangePlan inside_;           // of gradients in AB steps
+  const compress::ReducerOptions& full_options_;  // reducer of dense steps
+  const compress::ExchangePlan full_;             // gradients of dense steps
+  const compress::ExchangePlan inside_;           // gradients of AB steps
   std::int64_t a_ = 0;
   std::int64_t b_ = 0;
   std::int64_t own_ = 0;  // numbers in the factors that the worker trains

@@ -1,4 +1,4 @@
-// The bytes of AB-training (docs/methods.md).
+// Predicts the bytes that AB-training sends, by the formulas of docs/methods.md.
 #pragma once
 
 #include "methods/method_options.h"

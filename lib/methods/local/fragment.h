@@ -8,13 +8,13 @@
 
 namespace abtrain::methods {
 
-// The tensors of some layers.
+// The tensors of some neighboring layers.
 using Fragment = compress::PackedSlots;
 
-// Cuts a model so that the largest fragment is as small as possible. Layers stay whole, and a
-// fragment consists of neighboring layers, so that it covers few ranges of memory. `weights`: the
-// positions of the layers' weights, ascending; a layer is a weight and the parameters up to the
-// next weight. Throws Error(Config) if there are more fragments than layers.
+// Cuts a model so that the largest fragment is as small as possible. A fragment consists of whole,
+// neighboring layers, so that it covers few ranges of memory. `weights`: the positions of the
+// layers' weights, ascending; a layer is a weight and the parameters up to the next weight. Throws
+// Error(Config) if there are more fragments than layers.
 std::vector<Fragment> cut_fragments(
     const std::vector<compress::Slot>& slots, const std::vector<int>& weights, std::int64_t count);
 

@@ -1,4 +1,4 @@
-// The MethodKinds of methods with local steps.
+// The MethodKinds of local-sgd and diloco.
 #include <algorithm>
 #include <cmath>
 
@@ -59,12 +59,12 @@ TrafficPlan local_traffic(
   TrafficPlan result{
       .full_step = gradients.usual_bytes(),
       .sync = buffers,
-      // Includes the average at the end of the run.
+      // Includes the average of all parameters at the end of the run.
       .total = gradients.bytes_between(0, plan.warmup) +
                (beside ? beside(0, plan.warmup, sizes.parameters, world) : 0) +
                world.all_reduce(sizes.parameters, wire).bytes + buffers};
 
-  // The values averaged with the last fragment of a round.
+  // Besides its own change, the last fragment of a round sends moments and running statistics.
   if (plan.with_moments) {
     const auto each = static_cast<std::int64_t>(c10::elementSize(moment_wire(type)));
     result.sync += world.all_reduce(sizes.moments * sizes.parameters, each).bytes;
@@ -165,7 +165,7 @@ std::string local_plan_text(const MethodSetup& setup, const RunLength& run) {
   return row("phases", text);
 }
 
-// x, the outer momentum, and the change of a fragment.
+// Counts x, the outer velocity and the change of a fragment (LocalTraining's buffers).
 double copies(const MethodOptions& options) {
   const double fragments =
       &kind_of(options) == &kDiloco ? static_cast<double>(options.fragments) : 1;

@@ -5,7 +5,7 @@
 
 namespace abtrain::methods {
 
-// What local-sgd averages.
+// What local-sgd averages besides running statistics.
 enum class Averaged { Params, ParamsAndMoments };
 
 struct LocalOptions {

@@ -1,11 +1,11 @@
-// When methods with local steps synchronize, computed from the configuration
-// alone: the timetable of `local-sgd` and `diloco`.
+// The timetable of `local-sgd` and `diloco`: when workers that train alone synchronize. It follows
+// from the configuration alone.
 //
-// After W data-parallel steps, every worker trains alone. There are F fragments: fragment f begins
-// its synchronization after W + s steps, s = (f + 1) H / F, and again every H steps; its result is
-// applied D steps later. So a round ends with the last fragment at s = H, 2 H, ...; with D < H / F,
-// at most one fragment is in flight. A synchronization that could not be applied before the last
-// step does not begin: the end of the run averages anyway.
+// After W data-parallel steps, every worker trains alone. The model has F fragments. Fragment f =
+// 0, 1, ... begins its synchronization after W + s steps, s = (f + 1) H / F, and again every H
+// steps; its result is applied D steps later. So a round ends with the last fragment at s = H, 2 H,
+// ...; with D < H / F, at most one fragment is in flight. A synchronization that could not be
+// applied before the last step does not begin: the end of the run averages anyway.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ struct LocalPlan {
   std::int64_t fragments = 1;  // F; 1 for local-sgd
   std::int64_t delay = 0;      // D; 0 for local-sgd
   std::int64_t steps = 0;      // of the whole run
-  double mixing = 1;           // 1 for local-sgd
+  double mixing = 1;           // method.mixing; 1 for local-sgd
   bool with_moments = false;   // moments are averaged as well
   OuterStep outer = {};
 
-  // Running statistics are averaged with the last fragment of a round.
+  // Whether this is the last fragment of a round, with which running statistics are averaged.
   bool ends_round(std::int64_t fragment) const {
     return fragment + 1 == fragments;
   }

@@ -50,7 +50,7 @@ void LocalTraining::archive(state::Archive& archive) {
   if (archive.is_loading()) {
     flight_ = Flight{fragment, begun, /*settled=*/true};
     if (plan_.ends_round(fragment) && !context_.model.buffers().empty()) {
-      flight_->statistics = flattened(statistics_of(context_.model));  // only for the sizes
+      flight_->statistics = flattened(statistics_of(context_.model));  // only sets the sizes
     }
   }
   at::Tensor mean = scratch_.narrow(0, 0, fragments_[static_cast<std::size_t>(fragment)].numel);
@@ -62,7 +62,7 @@ void LocalTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   const at::NoGradGuard no_grad;
   load_mean(old);
   if (flight_) {
-    apply_fragment(t);  // its steps belong to another run length
+    apply_fragment(t);  // it was due at a step of the old run
   }
   const bool was_local = local_;
   local_ = t >= plan_.warmup;

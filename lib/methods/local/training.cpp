@@ -170,7 +170,7 @@ void LocalTraining::finish(std::int64_t t) {
     if (flight_) {
       apply_fragment(t);
     }
-    // Uncompressed: no later synchronization would send what compression leaves out.
+    // Uncompressed, because no later synchronization would send what compression leaves out.
     at::Tensor change = trained_.values() - x_;
     average(
         {change}, context_.world, comm::Purpose::Sync, compress::plain_dtype(outer_wire_),

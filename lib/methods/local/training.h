@@ -6,9 +6,10 @@
 //
 // Both keep x, the parameters that all workers had after the last synchronization. Each fragment
 // has its own exchange, with its own residuals, which averages the fragment's change since that
-// synchronization by method.outer.wire (by default the run's reducer). A synchronization after t
-// steps counts as the reducer's step t. The end of the run averages the workers' parameters
-// plainly, without an outer step: no later step would make up for its momentum.
+// synchronization by method.outer.wire (by default the run's reducer). To that reducer, a
+// synchronization after t steps is step t. The end of the run averages the workers' parameters
+// without compression and without an outer step: no later step would correct what its momentum
+// overshoots.
 #pragma once
 
 #include <algorithm>
@@ -88,9 +89,9 @@ class LocalTraining : public Method {
   bool local_ = false;
   std::vector<Fragment> fragments_;
   std::vector<std::unique_ptr<compress::GradientExchange>> exchanges_;
-  at::Tensor x_;         // of all parameters, laid out like the block
+  at::Tensor x_;         // x of the file comment, laid out like the block
   at::Tensor velocity_;  // of the outer step, laid out like the block
-  at::Tensor scratch_;   // a fragment's change, then its mean
+  at::Tensor scratch_;   // a fragment's change, then the workers' mean change
   std::optional<Flight> flight_;
   std::int64_t agreed_at_ = -1;  // steps done when replicas were last equal
   bool moments_agreed_ = false;  // whether their moments were equal too

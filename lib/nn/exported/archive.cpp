@@ -25,8 +25,8 @@ constexpr at::ScalarType kTypes[] = {kNone,     at::kByte, at::kChar,  at::kShor
                                      kNone,     kNone,     at::kBool,  at::kBFloat16};
 constexpr std::int64_t kFirstComplex = 9, kLastComplex = 11;
 
-// Largest size of all tensors, as a multiple of the file's size: tensors may share bytes, but
-// honest files share few.
+// Limit for the total size of all tensors, as a multiple of the file's size: tensors may share
+// bytes, but honest files share few.
 constexpr double kMaxCopies = 16;
 
 std::vector<std::int64_t> whole_numbers(const ordered_json& list, const ExportArchive& archive) {

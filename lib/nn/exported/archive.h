@@ -21,7 +21,7 @@ class ExportArchive {
  public:
   // A parameter, buffer or constant, without its values.
   struct Entry {
-    std::string record;  // shared if a tensor has two names
+    std::string record;  // file in the zip; tied tensors share it
     at::ScalarType type;
     std::vector<std::int64_t> sizes, strides;
     std::int64_t offset;
@@ -75,7 +75,7 @@ class ExportArchive {
   nlohmann::ordered_json program_;
   std::map<std::string, Entry> entries_;
   std::map<Entry, std::vector<std::string>> names_;
-  double tensor_bytes_ = 0;  // of all entries, shared tensors once
+  double tensor_bytes_ = 0;  // total of all entries, shared tensors once
 };
 
 // The first line of c10's message, without the stack trace.
@@ -83,7 +83,7 @@ std::string first_line(const c10::Error& error);
 
 // PyTorch's type for a type number of the schema; Undefined if there is none.
 at::ScalarType exported_type(std::int64_t number);
-// Whether a type, as PyTorch numbers types, is a result of exported_type().
+// Whether exported_type() can return this value of at::ScalarType.
 bool is_exported_type(std::int64_t type);
 
 }  // namespace abtrain::nn

@@ -49,7 +49,7 @@ GraphArgument read_value(
       a.items.push_back(one.constant);
     }
   } else if (kind == "as_none") {
-    // an empty constant
+    // The constant stays empty.
   } else if (kind == "as_tensor") {
     a.values = {value(what.at("name").get<std::string>())};
   } else if (kind == "as_optional_tensor") {

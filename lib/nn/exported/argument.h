@@ -21,7 +21,7 @@ using ValueId = int;
 struct GraphArgument {
   std::string name;
   c10::IValue constant = {};  // may be a list of constants
-  bool is_device = false;     // the device that the model is on
+  bool is_device = false;     // stands for the model's device
   bool is_list = false;
   std::vector<ValueId> values = {};  // in a list, -1 where an item is a constant
   std::vector<c10::IValue> items = {};

@@ -9,8 +9,7 @@
 namespace abtrain::nn {
 
 // Returns a message that names the operators that would behave differently in training mode. Empty
-// if there are none, or if any operator is in training mode: then the user has chosen which
-// operators are not.
+// if there are none, or if some operator is in training mode: then the user chose the mode of each.
 std::string why_untrainable(const ExportedGraph& graph);
 
 }  // namespace abtrain::nn

@@ -148,7 +148,7 @@ class Exported : public Layer {
   // convolutions.
   std::vector<std::string> keep_dense() const {
     std::set<ValueId> dense;
-    std::set<ValueId> raw = {graph_.input};  // reached from the input without a product
+    std::set<ValueId> raw = {graph_.input};  // computed from the input without a product
     for (const auto& [node, use, step, releases] : steps_) {
       if (use && raw.contains(use->input)) {
         if (use->convolves) {
@@ -158,7 +158,7 @@ class Exported : public Layer {
         raw.insert(node.outputs.begin(), node.outputs.end());
       }
     }
-    std::set<ValueId> last = {graph_.output};  // reach the output without a product
+    std::set<ValueId> last = {graph_.output};  // lead to the output without a product
     for (const auto& [node, use, step, releases] : std::views::reverse(steps_)) {
       if (std::ranges::none_of(node.outputs, [&](ValueId id) { return last.contains(id); })) {
         continue;
@@ -228,8 +228,8 @@ class Exported : public Layer {
     return result;
   }
 
-  // Maps each value that nodes read to its use as a weight; nullopt if its uses differ or are not
-  // all as a weight.
+  // Maps each value that nodes read to its use as a weight; nullopt if its uses differ or one is
+  // not as a weight.
   std::map<ValueId, std::optional<WeightUse>> weight_forms() const {
     std::map<ValueId, std::optional<WeightUse>> forms;
     for (const Placed& placed : steps_) {
@@ -260,8 +260,8 @@ class Exported : public Layer {
 
   void make_tensors(const ExportArchive& archive) {
     std::set<ValueId> read;        // by any node
-    std::set<ValueId> multiplied;  // by nodes that are products
-    std::set<ValueId> embedded;    // in tables of embeddings
+    std::set<ValueId> multiplied;  // by nodes that multiply matrices
+    std::set<ValueId> embedded;    // tables of embeddings
     std::set<ValueId> statistics;
     for (const GraphNode& node : graph_.nodes) {
       const std::vector<ValueId> inputs = node.inputs();

@@ -65,7 +65,7 @@ std::map<ValueId, std::size_t> last_writes(
 std::set<ValueId> values_with_gradients(const ExportedGraph& graph) {
   const std::map<ValueId, ValueId> roots = view_roots(graph.nodes);
   std::set<ValueId> values = {graph.output};
-  std::set<ValueId> memory = {root_of(roots, graph.output)};  // memory that a write may reach
+  std::set<ValueId> memory = {root_of(roots, graph.output)};  // writing it may reach the output
   for (const GraphNode& node : std::views::reverse(graph.nodes)) {
     bool reaches =
         std::ranges::any_of(node.outputs, [&](ValueId id) { return values.contains(id); });

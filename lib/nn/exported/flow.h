@@ -1,4 +1,4 @@
-// Which values of an exported graph share memory, which have gradients, and which are needed.
+// Finds which values of an exported graph share memory, have gradients, or are needed.
 #pragma once
 
 #include <map>

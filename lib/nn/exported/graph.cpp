@@ -40,7 +40,7 @@ bool names_a_type(const c10::IValue& value, const c10::Type& type) {
   }
 }
 
-// Whether the operator is one of the exporter's checks, which hold for its example input.
+// Whether the operator is a check that the exporter has added for its example input.
 bool is_assertion(std::string_view name) {
   return name.starts_with("_assert") || name.starts_with("sym_constrain") ||
          name == "_check_is_size";
@@ -215,7 +215,7 @@ class GraphReader {
         const std::string expression = expression_of(size);
         const int of_batch = power_in(expression, batch_);
         const int of_length = power_in(expression, length_);
-        // An expression of neither may still depend on the batch.
+        // An expression without either symbol may still depend on the batch.
         result.batch_power += of_batch + of_length > 0 ? of_batch : 1;
         result.length_power += of_length;
       }
@@ -416,8 +416,8 @@ class GraphReader {
   const ExportArchive& archive_;
   ExportedGraph graph_;
   std::map<std::string, ValueId> names_;
-  std::string batch_;   // the symbol of the input's first size
-  std::string length_;  // and of its second one; empty if that is fixed
+  std::string batch_;   // symbol of the input's first size; empty if that is fixed
+  std::string length_;  // likewise for its second size
 };
 
 }  // namespace

@@ -51,8 +51,9 @@ using GraphSizes = std::vector<std::optional<std::int64_t>>;
 struct GraphMeta {
   at::ScalarType type = at::ScalarType::Undefined;
   GraphSizes sizes;
-  double numbers = 1;  // in the batch used for the export
-  // How often the number of examples and the input's second size (tokens) are factors of the sizes.
+  double numbers = 1;  // element count in the batch used for the export
+  // The powers of the number of examples and of the input's second size (tokens) in the element
+  // count.
   int batch_power = 0;
   int length_power = 0;
 };
@@ -65,15 +66,15 @@ struct ExportedGraph {
   ValueId input = -1;
   ValueId output = -1;
   GraphMeta input_meta, output_meta;
-  double examples = 1;           // in the batch used for the export
-  double length = 1;             // the input's second size there, if other inputs may have another
-  std::vector<GraphNode> nodes;  // only those whose results matter
+  double examples = 1;                   // in the batch used for the export
+  double length = 1;                     // the input's second size there; 1 if that is fixed
+  std::vector<GraphNode> nodes;          // only those that the output depends on
   std::map<ValueId, GraphMeta> results;  // by node output, as the file declares them
   int values = 0;                        // number of values
 };
 
-// How often `symbol` is a factor in an expression of SymPy's: 3 for "s7*s3*s7**2" and "s7". At
-// least 1 if it occurs at all, 0 if not, or if it is empty.
+// The power of `symbol` in an expression of SymPy's: 3 for "s7" in "s7*s3*s7**2". At least 1 if it
+// occurs at all; 0 if not, or if it is empty.
 int power_in(const std::string& expression, const std::string& symbol);
 
 // Throws Error(DamagedData) for a file that torch.export would not write. Throws Error(Config),

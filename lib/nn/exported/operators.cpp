@@ -175,7 +175,7 @@ std::vector<ArgumentCheck> argument_checks(const c10::FunctionSchema& schema) {
     }
     if (name == "step" && op == "aten::arange") {
       checks.emplace_back([i](const Stack& stack) {
-        // An integer type would round a smaller step to 0.
+        // In an integer type, a step below 1 would become 0.
         const double step = stack.at(i).toScalar().toDouble();
         const c10::IValue& type = stack.at(i + 1);
         TORCH_CHECK(

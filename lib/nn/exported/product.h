@@ -1,4 +1,4 @@
-// The nodes of an exported graph that multiply by a weight, dense or factored.
+// Finds and runs the nodes of an exported graph that multiply by a weight, dense or factored.
 #pragma once
 
 #include <c10/core/DispatchKeySet.h>
@@ -23,7 +23,7 @@ struct WeightUse {
   }
 };
 
-// How the node uses a value as a weight; nullopt if it does not.
+// Finds how the node uses a value as a weight; nullopt if it does not.
 std::optional<WeightUse> weight_use(const GraphNode& node);
 
 // PyTorch's autocast keys, for code that excludes autocast.

@@ -23,9 +23,9 @@ bool fits(const GraphSizes& own, const GraphSizes& wanted) {
 
 namespace {
 
-// Bytes of a value for this number of examples and of tokens in each (0: as at export), assuming
-// that sizes grow in proportion. They do not shrink, since a size may be T + 4. 0 for a value that
-// the file does not declare.
+// Bytes of a value for this number of examples and of tokens in each (0: as at export), if sizes
+// grow in proportion. Fewer count as at export, since a size may be T + 4. Returns 0 for a value
+// that the file does not declare.
 double declared_bytes(
     const ExportedGraph& graph, ValueId id, std::int64_t examples, std::int64_t length) {
   const auto place = graph.results.find(id);

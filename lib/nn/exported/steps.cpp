@@ -93,7 +93,7 @@ class OperatorCall {
   struct Read {
     std::size_t place;
     GraphArgument argument;
-    c10::TypePtr type;  // type of an item
+    c10::TypePtr type;  // type of the argument or of a list's items
   };
 
   static c10::IValue taken(const Frame& frame, const Read& read) {
@@ -253,7 +253,7 @@ class Quiet : public c10::WarningHandler {
 Step make_attention(const GraphNode& node) {
   GraphNode plain = node;
   plain.arguments.at(4).constant = 0.0;
-  // a: the arguments in the order of the schema
+  // a: the operator's arguments, in the order of its schema.
   return [a = node.arguments, output = node.outputs.at(0), rate = rate_of(node, "dropout_p"),
           plain = OperatorCall(plain)](const Frame& frame) {
     if (!frame.pass.training) {

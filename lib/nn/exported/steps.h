@@ -29,8 +29,9 @@ using Step = std::function<void(const Frame& frame)>;
 // statistics, and random numbers are replaced by their means. While a pass collects statistics,
 // norms with running statistics update them.
 //
-// `copies`: if the memory layout allows no view, the result may be a copy. Throws Error(Config) for
-// an operator that draws random numbers other than for dropout or stochastic depth.
+// `copies`: a view may be replaced by a copy if the memory layout allows no view. Throws
+// Error(Config) for an operator that draws random numbers other than for dropout or stochastic
+// depth.
 Step make_step(const GraphNode& node, bool copies, const std::string& path);
 
 // The rate of a node's dropout: its constant argument `name`; 0 if it has none.

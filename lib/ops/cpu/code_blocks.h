@@ -35,7 +35,7 @@ ABT_INLINE float* whole_block(float* from, std::int64_t count, float* scratch) {
 }
 
 // Copies kCount elements in vectors of 32 bytes, as wide as the vectors of the loops that read the
-// copy: a load that spans two narrower stores waits for the cache.
+// copy: a load that spans two narrower stores stalls until they are in the cache.
 template <int kCount, class T>
 ABT_INLINE void copy_vectors(const T* from, T* to) {
   using Vector [[gnu::vector_size(32), gnu::aligned(1), gnu::may_alias]] = T;
@@ -78,8 +78,8 @@ ABT_INLINE T add_by_halves(T* lanes, int count = kLanes) {
   return lanes[0];
 }
 
-// Returns the sum of a[i] b[i]: lane i mod kCount adds this product by fma, then the first `used`
-// lanes are added by halves. There must be no element for the lanes from `used` on.
+// Returns the sum of a[i] b[i]. Lane i mod kCount adds product i by fma; then add_by_halves() adds
+// the first `used` lanes. The other lanes must have no elements.
 template <int kCount, class Sum>
 ABT_INLINE Sum
 dot_in_lanes(const float* a, const float* b, std::int64_t length, int used = kCount) {

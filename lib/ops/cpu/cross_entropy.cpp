@@ -13,7 +13,8 @@ using namespace ops;
 
 namespace {
 
-// The team (kernels/blocks/cross_entropy.h) of one host thread, which holds all lanes.
+// The Team that processes a row (kernels/blocks/cross_entropy.h) on the host: one thread, which
+// holds all lanes.
 template <class T>
 class EntropyLanes {
  public:

@@ -16,7 +16,8 @@ ABT_INLINE void decode(const std::uint8_t* record, std::int64_t count, float* ou
   }
 }
 
-// The second operand is 0 if job.second is null.
+// difference = first - second, padded with zeros. A null job.first stands for the decoded job.kept,
+// a null job.second for 0.
 ABT_INLINE void subtract(
     const EncodeDifference& job, std::int64_t begin, std::int64_t count, float* difference) {
   float scratch[kRecordNumbers];

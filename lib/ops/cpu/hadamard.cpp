@@ -112,7 +112,7 @@ void stages_avx2(float* x, std::int64_t size, int from, int to) {
   while (from < to) {
     const int left = to - from;
     const std::int64_t h = std::int64_t{1} << from;
-    // The last four stages are done in two passes of two: three and one would also take two passes.
+    // Four remaining stages take two passes of two, no more than three and one would.
     if (left == 3 || left > 4) {
       pass_avx2<3>(x, size, h);
       from += 3;

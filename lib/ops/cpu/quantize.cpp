@@ -53,7 +53,7 @@ ABT_INLINE void subtract_signed(
 // Reads random words as their 16-bit halves, the low half first.
 typedef std::uint16_t HalfWord __attribute__((may_alias));
 
-// Writes the codes of x and replaces x with what the codes stand for, in code steps.
+// Writes the codes of x and replaces x by the decoded values, in steps of one code.
 ABT_INLINE void code(
     float* x, const HalfWord* random, float scale, float limit, float offset, std::int64_t count,
     std::uint8_t* codes) {
@@ -236,7 +236,8 @@ class Unit {
   const std::int64_t block_;  // elements in a block
   std::int64_t begin_ = 0;
   std::int64_t present_ = 0;
-  // Allocated like tensors, so that freed memory is kept and a large unit is not mapped anew.
+  // From the allocator of CPU tensors: it keeps freed blocks, so that a large unit's memory is not
+  // mapped anew.
   c10::DataPtr x_;
   c10::DataPtr signs_;  // 0 without a rotation
 };

@@ -31,8 +31,8 @@ ABT_INLINE void add_row(const c10::Half* wire, std::int64_t length, float* estim
   }
 }
 
-// Compares the bits of the norms: as integers, they have the order of the norms, with NaN as the
-// largest.
+// Chooses the rows with the largest norms. Compares the bits of the norms: as integers, they have
+// the order of the norms, with NaN as the largest.
 void choose(const RowTensor& tensor, const float* norms, std::int32_t* chosen) {
   std::vector<std::int32_t> rows(static_cast<std::size_t>(tensor.rows));
   std::iota(rows.begin(), rows.end(), 0);

@@ -7,7 +7,7 @@
 
 namespace abtrain::ops {
 
-using kernels::exponential;  // without a call, so that loops with it are vectorized
+using kernels::exponential;  // inlined, so that loops that use it are vectorized
 
 enum class Simd { Plain, Avx2 };  // Avx2: with FMA and popcnt
 

@@ -10,8 +10,9 @@ using namespace ops;
 
 namespace {
 
-// The team of one host thread, which processes all lanes of a chunk. kWhole: the chunk has
-// kWireChunk elements, so that runs need no branch for missing elements.
+// The ChunkTeam that processes a chunk (kernels/codes/wire_body.h) on the host: one thread, which
+// holds all lanes. kWhole: the chunk has kWireChunk elements, so that runs need no branch for
+// missing elements.
 template <bool kWhole>
 class HostChunkTeam {
  public:

@@ -152,7 +152,7 @@ ABT_INLINE void decode_chunk(const DecodeWire& job, std::int64_t c) {
 }  // namespace
 
 void encode_sparse_on_host(const EncodeWire& job) {
-  // Writes the zeros behind the codes.
+  // Zeros fill up the last word of the codes.
   const std::int64_t chunks = wire_chunks(job.layout);
   const std::int64_t end =
       sparse_chunk(job.layout, chunks - 1).codes + sparse_bytes(job.layout.sent_of_last);

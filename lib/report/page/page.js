@@ -41,7 +41,7 @@ function fill(select, labels, chosen = 0) {
 
 // ---- The page's head and its table
 
-// The columns of words, before the columns in data.columns.
+// The columns that describe a setting; those with its figures, data.columns, follow.
 const OWN = [
   { title: "run", help: "", of: setting => setting.name },
   ...data.traits.map(({ key, help, is_number }, k) =>

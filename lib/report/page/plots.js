@@ -1,7 +1,7 @@
 // Draws the plots, and starts everything. Runs after page.js.
 "use strict";
 
-// The runs with a curve: in plots of accuracy, texts have none.
+// The runs that have the score that is plotted; language models, for example, have no accuracy.
 const drawn = data.runs.filter(run => run.curve.score.some(score => score !== null));
 
 // The score over `what` ("bytes" or "seconds"): one line per run, one color
@@ -75,8 +75,8 @@ function drawCurves(what, unit) {
   }, {xaxis: unit});
 }
 
-// Whether the axis is logarithmic at first: if runs differ by more than a factor
-// of 12. The bytes of different methods differ by powers of ten.
+// True if the axis is logarithmic at first: if the totals of the runs differ by more than a factor
+// of 12, as the bytes of different methods do.
 function wantsLog(what) {
   const last = drawn.map(run => run.curve[what].at(-1)).filter(x => x > 0);
   return Math.max(...last) > 12 * Math.min(...last);
@@ -192,8 +192,8 @@ function valuesOf(key, settings) {
   return values.sort((a, b) => a - b || a.localeCompare(b, "en", { numeric: true }));
 }
 
-// The settings that use all these keys: only AB-training uses its own keys, and
-// only one rank rule uses a rank parameter.
+// The settings that use all these keys: only AB-training uses method.rank and group_size, and a
+// rank parameter belongs to one rank rule.
 function settingsWith(keys) {
   const all = data.settings.map((s, i) => ({ ...s, index: i }));
   const is_rank = key => key.startsWith("method.rank.") && key !== "method.rank.rule";

@@ -137,8 +137,8 @@ Processes::Processes(const comm::Launch& launch, Log& log)
       "{}, but there is neither MPI nor an address to meet at", launch.text());
   const Deadline deadline(kMeetSeconds);
   if (launch.has_mpi) {
-    // exit() then runs the exit handlers of MPI, but does not take the time to destroy the global
-    // objects of LibTorch and CUDA.
+    // With this handler, exit() still runs the exit handlers of MPI, but does not take the time to
+    // destroy the global objects of LibTorch and CUDA.
     ::on_exit([](int code, void*) { leave(code); }, nullptr);
     mpi_ = comm::MpiWorld::start(launch.rank, launch.size, kMeetSeconds);
     log.info("{}", mpi_->about());

@@ -1,5 +1,5 @@
-// Workers that are processes of a launcher, one each: how they reach each other, and how all of
-// them end if one fails.
+// Workers that are processes started by a launcher (mpirun, srun, ...), one worker each: how they
+// reach each other, and how all of them end if one fails.
 #pragma once
 
 #include <sys/types.h>
@@ -72,7 +72,7 @@ class Processes : public WorkerHost {
   [[noreturn]] void end_badly(const std::exception_ptr& error);
   // Reports that worker 0 was lost before it wrote the summary. Returns the exit code.
   int end_without_summary(const std::exception_ptr& cause);
-  // Opens the channel, once there is an MPI or a store. Collective.
+  // Opens channel_; mpi_ or store_ must be set. Collective.
   void meet(double timeout);
   // Kills workers on this host that are stopped (SIGSTOP), because MPI would wait for them. A
   // worker that is stopped for longer than train.timeout is lost.
@@ -93,12 +93,12 @@ class Processes : public WorkerHost {
   std::unique_ptr<comm::Communicator> meeting_;  // over MPI, if there is one
   std::unique_ptr<comm::Store> store_;           // used without MPI
   std::shared_ptr<comm::NcclWorld> nccl_;
-  bool quiet_ = false;  // another worker prints the error
+  bool quiet_ = false;  // another process prints the error
   bool told_ = false;   // on_failure() has done its work
   std::condition_variable changed_;
   mutable std::mutex mutex_;
   std::string folder_;
-  // Hosts of all workers, known once there is a folder.
+  // Hosts and process IDs of all workers, known after join_folder().
   std::vector<std::string> hosts_;
   std::vector<pid_t> processes_;
   std::atomic<bool> goes_on_ = false;   // the run continues without lost workers

@@ -53,7 +53,7 @@ bool record_failure(
     if (const auto step = comm::step_of(error)) {
       json["step"] = *step;
     }
-    // A link, unlike a rename, replaces nothing: the first report stays.
+    // Unlike rename(), link() replaces no file: the first report stays.
     const std::string place = folder + "/failure.json";
     const std::string own = formatted("{}/failure-{}-{}.tmp", folder, host_name(), ::getpid());
     atomic_write(own, json_text(json));

@@ -1,7 +1,6 @@
-// Where the workers of a run are: threads of this process
-// (train/workers/local_workers.h), or the processes that a launcher started
-// (train/workers/processes.h). A host knows how the workers meet and agree, and
-// how failures and requests to stop reach them; a session is the same on both.
+// Where the workers of a run are: threads of this process (train/workers/local_workers.h), or the
+// processes that a launcher started (train/workers/processes.h). A WorkerHost knows how they meet
+// and agree, and how failures and requests to stop reach them. "Host" alone means a machine.
 // "Collective" means: called by all processes, in the same order.
 #pragma once
 
@@ -24,10 +23,9 @@
 
 namespace abtrain::train {
 
-// The workers that a run has lost, and those that are left, in their new order by their former
-// numbers.
+// A loss of workers. `left` holds the former ranks of the remaining workers, in their new order.
 struct Loss {
-  std::vector<std::string> before;  // all of them: "worker 2 on nodeb"
+  std::vector<std::string> before;  // all workers before the loss: "worker 2 on nodeb"
   std::vector<int> left;
   Stopwatch since;  // since the loss was noticed
 
@@ -50,7 +48,7 @@ class WorkerHost {
   const int workers_in_process;
   // Number of workers that share the cores and the memory of this machine.
   const int workers_on_machine;
-  // Whether this process writes the run folder and the report.
+  // True in the process that writes the run folder and the report.
   bool writes() const {
     return first_rank == 0;
   }
@@ -109,7 +107,7 @@ class WorkerHost {
 };
 
 // Writes <run folder>/failure.json: exit code, message, worker and host of the error that ended a
-// run, and of a StepError the step. Errors while writing it are ignored. Returns false if another
+// run, and the step of a StepError. Errors while writing it are ignored. Returns false if another
 // process has written the file before: the cause is known then.
 bool record_failure(
     const std::string& folder, const std::exception_ptr& error, int worker,
