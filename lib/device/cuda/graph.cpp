@@ -34,6 +34,17 @@ std::exception_ptr attempt(const Body& body) noexcept {
   }
 }
 
+// From LibTorch 2.15 on, or somewhat earlier, generators register themselves when a captured step
+// draws from them, and this call is gone.
+template <class CapturedGraph>
+void register_generators(CapturedGraph& graph, const Generators& generators) {
+  if constexpr (requires { graph.register_generator_state(generators.front()); }) {
+    for (const at::Generator& generator : generators) {
+      graph.register_generator_state(generator);
+    }
+  }
+}
+
 // Returns LibTorch's cached memory to the device if little is free. A capture allocates from its
 // own pool, and LibTorch cannot release cached memory while a capture runs.
 void release_cached_memory() {
@@ -96,9 +107,7 @@ class Captured {
   std::exception_ptr record(const std::function<void()>& body, const Generators& generators) {
     const std::exception_ptr before = attempt([&] {
       graph_ = std::make_unique<at::cuda::CUDAGraph>();
-      for (const at::Generator& generator : generators) {
-        graph_->register_generator_state(generator);
-      }
+      register_generators(*graph_, generators);
       // Calls that a capture does not allow fail on this thread only: the threads of the loaders
       // and of NCCL may still allocate memory and query events on streams that are not being
       // captured. LibTorch's backward pass runs on its own thread but on the stream of the forward
@@ -143,9 +152,7 @@ class Captured {
     const at::NoGradGuard no_grad;
     const at::Tensor nothing = at::zeros({1}, at::TensorOptions(device_));
     graph_ = std::make_unique<at::cuda::CUDAGraph>();
-    for (const at::Generator& generator : generators) {
-      graph_->register_generator_state(generator);
-    }
+    register_generators(*graph_, generators);
     graph_->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
     nothing.zero_();
     graph_->capture_end();
