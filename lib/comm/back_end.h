@@ -1,4 +1,4 @@
-// How workers communicate: within the memory of one process, over MPI, or from GPU to GPU.
+// How the workers of a run exchange data: as threads of one process, over MPI, or over NCCL.
 #pragma once
 
 namespace abtrain::comm {

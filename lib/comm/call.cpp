@@ -34,8 +34,6 @@ void check_pair(const at::Tensor& out, const at::Tensor& in, const char* call) {
       c10::toString(in.scalar_type()), in.device());
 }
 
-// In an all-gather, `out` holds counts[i] elements from each member i. In an all-to-all, `in` holds
-// counts[i] elements for each member i.
 void check_counts(
     const Communicator& group, const std::vector<std::int64_t>& counts, const at::Tensor& out,
     const at::Tensor& in, Call::Kind kind) {

@@ -14,7 +14,7 @@ namespace abtrain::comm {
 
 using ops::ReduceOp;  // Sum | Mean | Max
 
-// The purpose of a transfer. Traffic is reported by purpose; checkpoints store these numbers.
+// The purpose of a transfer. Reports and checkpoints list traffic by purpose, in this order.
 enum class Purpose { Gradient, Sync, Factors, Orders, Metrics };
 constexpr int kPurposes = 5;
 
@@ -26,12 +26,12 @@ struct Call {
   at::Tensor in = {};
   ReduceOp op = ReduceOp::Sum;
   int root = 0;
-  std::vector<std::int64_t> counts = {};  // all-gather, all-to-all
+  std::vector<std::int64_t> counts = {};  // all-gather, all-to-all: elements by member
   Purpose purpose = Purpose::Metrics;
   int color = 0;             // split: the group to join
-  device::Event ready = {};  // recorded on the owner's stream after its earlier work
+  device::Event ready = {};  // the end of the caller's earlier work; the transfer starts after it
 
-  // Whether it combines the members' elements (sum, mean or maximum).
+  // Whether the call combines the members' elements (sum, mean or maximum).
   bool reduces() const {
     return kind == Kind::AllReduce || kind == Kind::ReduceScatter;
   }

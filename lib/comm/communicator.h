@@ -1,4 +1,4 @@
-// A worker's handle on a group of workers: collectives over flat buffers.
+// Collectives over flat buffers in a group of workers. A worker is a thread or a process.
 //
 // Buffers are contiguous 1-D tensors on the communicator's device (fp32, fp64, fp16, bf16, int32,
 // int64, uint8). Every member makes the same calls in the same order. In a group of one, the result
@@ -6,8 +6,8 @@
 //
 // Sums are accumulated in rank order, in fp32 whatever the buffer's dtype (fp64 for fp64; integers
 // modulo 2^bits). A mean divides the sum by n; the result is rounded to the buffer's dtype once. So
-// it is bit-identical on every member and in every back end except NCCL, which has its own rules
-// (comm/nccl/world.h).
+// the result is bit-identical on every member and in every back end except NCCL, which has its own
+// rules (comm/nccl/world.h).
 //
 // A call throws Error(PeerLost) when another worker has failed or the time-out has passed. It
 // throws Error(Config) when members make different calls or an argument does not fit: a buffer of
@@ -16,7 +16,7 @@
 //
 // Bytes sent per member, as the meter counts them, for a payload of P bytes over n members:
 //   all_reduce      2(n-1)/n*P   (a reduce-scatter, then an all-gather)
-//   all_gather      (n-1)*P_own
+//   all_gather      (n-1)*P_own  (P_own: the member's own part)
 //   reduce_scatter  (n-1)/n*P
 //   all_to_all      (n-1)/n*P
 //   broadcast       (n-1)*P      (at the root)
@@ -31,13 +31,14 @@
 
 namespace abtrain::comm {
 
-// A collective under way. wait() returns when the buffer holds the result; until then the owner
-// must neither read nor write the buffer. The destructor waits too, unless an error is being
-// thrown. Move-only.
+// A collective under way. After wait(), the buffer holds the result (on a GPU: for work queued on
+// the current stream from then on); until then the caller must neither read nor write it. The
+// destructor waits too, unless an error is being thrown. Move-only.
 class Pending {
  public:
   Pending() = default;  // nothing under way
-  // The destructor passes `give_up` the error that kept it from completing the wait.
+  // The destructor passes `give_up` the error that kept it from completing the wait. Without
+  // `give_up`, it does not wait.
   explicit Pending(std::function<void()> wait, std::function<void(std::exception_ptr)> give_up)
       : work_(new Work{std::move(wait), std::move(give_up)}) {}
   void wait();
@@ -62,14 +63,13 @@ class Communicator {
     return size_;
   }
 
-  // Collective. Members with the same color form a group, in the order of their
-  // ranks.
+  // Collective. Members with the same color form a group, in the order of their ranks.
   virtual std::unique_ptr<Communicator> split(int color) = 0;
 
   // Reduces the members' buffers in place.
   Pending all_reduce(at::Tensor buffer, ReduceOp op, Purpose purpose);
-  // `out` receives the members' inputs in rank order: counts[i] elements (the
-  // numel of its `in`) from member i. Every member passes the same `counts`.
+  // `out` receives the members' inputs in rank order: counts[i] elements (the numel of its `in`)
+  // from member i. Every member passes the same `counts`.
   Pending all_gather(
       at::Tensor out, at::Tensor in, const std::vector<std::int64_t>& counts, Purpose purpose);
   // The same, for members that all contribute in.numel() elements.
@@ -82,8 +82,8 @@ class Communicator {
   // numel * (i + 1) / size(), both rounded down (comm/traffic.h).
   Pending reduce_scatter(at::Tensor out, at::Tensor in, ReduceOp op, Purpose purpose);
   // `in` holds counts[i] elements for each member i, in rank order. `out` receives the
-  // counts[rank()] elements that each member holds for this one, in rank order. Every member passes
-  // the same `counts`.
+  // counts[rank()] elements that each member holds for this member, in rank order. Every member
+  // passes the same `counts`.
   Pending all_to_all(
       at::Tensor out, at::Tensor in, const std::vector<std::int64_t>& counts, Purpose purpose);
   Pending broadcast(at::Tensor buffer, int root, Purpose purpose);

@@ -1,6 +1,6 @@
-// Divides the workers into groups of contiguous ranks. The first half of the groups trains A, the
-// second half B; if the number of groups is odd, one group more trains B. With one_role, all groups
-// train the same factors: only B, or both.
+// Divides the workers into groups of contiguous ranks. The first half of the groups trains the
+// factors A of the weights, the second half the factors B; if the number of groups is odd, one
+// group more trains B. With one_role, all groups train the same factors: only B, or both.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace abtrain::comm {
 
-enum class Role { A, B };
+enum class Role { A, B };  // with one_role always B
 
 struct Groups {
   int group_size = 1;
@@ -26,12 +26,12 @@ struct Groups {
   }
 };
 
-// Whether `group_size` divides the number of workers and leaves at least two
-// groups, or at least one with `one_role`.
+// Whether `group_size` divides the number of workers and leaves at least two groups, or at least
+// one with `one_role`.
 bool fits(int workers, std::int64_t group_size, bool one_role);
 
-// The group size for `auto`: the largest that gives at least two groups of equal size, or 1 for a
-// single worker.
+// The size that `method.group_size: auto` stands for: the largest that gives at least two groups of
+// equal size, or 1 for a single worker.
 std::int64_t auto_group_size(int workers);
 
 // Without a `group_size`, takes auto_group_size(). If `group_size` does not fit, throws

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxProcesses = 65536;
 
-// Returns the number of at least 0 that the whole text spells, or -1.
+// Parses a whole text as an integer of at least 0; returns -1 if it is none.
 std::int64_t whole_number(const std::string& text) {
   std::int64_t value = 0;
   std::string why;
@@ -33,8 +33,8 @@ int number_or(const char* name, int otherwise) {
   return env(name) ? number(name) : otherwise;
 }
 
-// Reads the numbers from the variables of these names; the local rank and the local size may be
-// missing.
+// Reads the numbers from environment variables with these names; the variables of the local rank
+// and the local size may be missing.
 Launch launch_of(
     const char* source, const char* rank, const char* size, const char* local_rank,
     const char* local_size) {
@@ -75,11 +75,11 @@ Launch from_slurm_step() {
     // All tasks of a step get the same host and port; two steps on one node usually get different
     // ports.
     launch.host = first_host(env("SLURM_STEP_NODELIST").value_or("localhost"));
-    // Job and step numbers can be as large as 32 bits allow.
+    // Job and step numbers have up to 32 bits.
     const auto part = [](const char* name) {
       return static_cast<std::uint64_t>(env_integer(name).value_or(0));
     };
-    // Stays below the ports that Linux assigns to connections (from 32768 on).
+    // The port stays below those that Linux assigns to connections (from 32768 on).
     launch.port =
         static_cast<int>(20000 + (part("SLURM_JOB_ID") * 31 + part("SLURM_STEP_ID")) % 12000);
   }
@@ -87,12 +87,12 @@ Launch from_slurm_step() {
 }
 
 std::optional<Launch> from_environment() {
-  // SLURM_PROCID and SLURM_NTASKS are also set in a batch script, which runs as one process: only a
-  // step is a launch.
+  // SLURM_PROCID and SLURM_NTASKS are also set in a batch script, which runs as one process. So
+  // only a job step (srun) counts as a launch.
   const bool is_slurm_step =
       env("SLURM_STEP_ID") && env("SLURM_PROCID") && env("SLURM_STEP_NUM_TASKS");
-  // With pmi2, srun also sets PMI's variables; Slurm's own then tell more. But mpiexec starts its
-  // daemons with srun: Slurm's numbers then belong to the daemons, and differ from PMI's.
+  // `srun --mpi=pmi2` also sets PMI's variables; Slurm's own tell more. But if mpiexec has started
+  // its daemons with srun, Slurm's numbers are those of the daemons and differ from PMI's.
   const bool is_pmi_of_slurm = env("SLURM_STEP_ID") &&
                                env("PMI_SIZE") == env("SLURM_STEP_NUM_TASKS") &&
                                env("PMI_RANK") == env("SLURM_PROCID");

@@ -13,7 +13,7 @@ struct Launch {
   int local_rank = 0;  // on this host
   int local_size = 1;
   std::string source = "one process";  // "torchrun", "Open MPI", ...
-  bool has_mpi = false;                // MPI_Init would find the other processes
+  bool has_mpi = false;                // whether MPI_Init would find the other processes
   // The address where the processes can meet, if the launcher's variables give one; otherwise the
   // port is 0.
   std::string host = {};
@@ -21,8 +21,8 @@ struct Launch {
 
   // "Open MPI: process 1 of 4, 1 of 2 on this host"
   std::string text() const;
-  // Whether the processes were started one by one, so that no launcher collects
-  // their output and each must print its own errors.
+  // Whether the processes were started one by one. Then no launcher collects their output, so each
+  // must print its own errors.
   bool is_alone() const {
     return source == "variables";
   }

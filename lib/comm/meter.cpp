@@ -46,7 +46,7 @@ class Metered : public Communicator {
   Pending start(Call call) override {
     const Purpose purpose = call.purpose;
     const std::int64_t bytes = sent_bytes(call, size(), rank());
-    std::shared_ptr<device::Span> span;  // set on a GPU; on the CPU, the host's clock is used
+    std::shared_ptr<device::Span> span;  // for CUDA tensors; otherwise the host's clock is used
     if (call.out.is_cuda() && size() > 1) {
       span = std::make_shared<device::Span>(call.out.device());
     }
@@ -68,7 +68,7 @@ class Metered : public Communicator {
             meter.count_seconds(scope, purpose, waiting.seconds());
           }
         },
-        nullptr);  // the destructor of `inner` is enough
+        nullptr);  // the destructor of `inner` waits
   }
 
   void barrier() override {

@@ -37,7 +37,7 @@ class TrafficMeter {
 
   void count(const std::string& scope, Purpose purpose, std::int64_t bytes);
   void count_seconds(const std::string& scope, Purpose purpose, double seconds);
-  // Adds time in barriers and splits, which send no bytes that count.
+  // Adds time spent in barriers and splits, whose bytes are not counted.
   void count_seconds(double seconds) {
     other_seconds_ += seconds;
   }
@@ -79,12 +79,12 @@ class TrafficMeter {
   double other_seconds_ = 0;
 };
 
-// Wraps a communicator so that it is metered. Communicators split from it have the scope "group".
-// The meter must outlive it.
+// Returns a communicator that passes all calls on to `inner` and counts their traffic in `meter`,
+// which must outlive it. Communicators split from it have the scope "group".
 std::unique_ptr<Communicator> metered(
     std::unique_ptr<Communicator> inner, std::string scope, TrafficMeter& meter);
 
-// The same, for an `inner` that outlives the metered communicator.
+// The same without ownership: `inner` must outlive the result.
 std::unique_ptr<Communicator> metered(Communicator& inner, std::string scope, TrafficMeter& meter);
 
 }  // namespace abtrain::comm

@@ -16,9 +16,9 @@ void run_workers(
     int workers, double timeout_seconds, const std::function<void(Communicator&)>& body) {
   const auto world = std::make_shared<LocalWorld>(timeout_seconds);
 #ifdef _OPENMP
-  // From here on this thread only waits. While its idle OpenMP threads exist, OpenMP counts more
-  // threads than cores and makes the workers' threads sleep at every barrier instead of spinning a
-  // little.
+  // From here on this thread only waits, so it ends its idle OpenMP threads. With them, OpenMP
+  // would count more threads than cores and make the workers' threads sleep at every barrier
+  // instead of spinning briefly.
   omp_pause_resource_all(omp_pause_soft);
 #endif
   std::mutex mutex;

@@ -1,7 +1,7 @@
-// Runs a body on n worker threads that share one LocalWorld.
+// Runs `body` on one thread per worker; the communicators belong to one LocalWorld.
 //
-// Returns when all have ended. When one throws, the others end with Error(PeerLost) at their next
-// collective; the first error that is not such an echo is rethrown here.
+// Returns when all threads have ended. When one throws, the others end with Error(PeerLost) at
+// their next collective; the first error that is not such an echo is rethrown here.
 #pragma once
 
 #include <functional>

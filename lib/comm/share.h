@@ -15,11 +15,11 @@ namespace abtrain::comm {
 // rank 0 and written on the others.
 using ShareBytes = std::function<void(void* data, std::size_t bytes)>;
 
-// Shares over a communicator that takes CPU tensors (threads, MPI) and outlives the returned
-// function.
+// Returns a function that broadcasts over `communicator`, which must accept CPU tensors (threads,
+// MPI) and outlive the function.
 ShareBytes share_over(Communicator& communicator);
 
-// Writes the `bytes` bytes of each rank to `all`, in rank order.
+// Writes the `bytes` bytes at `mine` of each rank to `all`, in rank order.
 void gather_bytes(Communicator& communicator, const void* mine, void* all, std::size_t bytes);
 
 // Returns the value of each rank, in rank order.

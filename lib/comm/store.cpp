@@ -102,8 +102,8 @@ struct Store::Impl {
     options.port = static_cast<std::uint16_t>(port);
     // LibTorch would try IPv6 first for "localhost".
     const std::string server = host == "localhost" ? "127.0.0.1" : host;
-    // LibTorch's client can wait for twice the time-out, or forever for an answer. So its thread is
-    // left behind when the time-out has passed.
+    // LibTorch's client can wait for twice the time-out, or forever for an answer. So it connects
+    // on a thread of its own, which is abandoned when the time-out has passed.
     std::packaged_task<decltype(store)()> task(
         [server, options] { return c10::make_intrusive<c10d::TCPStore>(server, options); });
     auto result = task.get_future();
@@ -125,9 +125,9 @@ struct Store::Impl {
                                  address, rank, seconds, why));
   }
 
-  // One store serves several runs in turn (a script under torchrun has one store for all its
-  // commands), so each rank numbers its runs. Its place in run `nth` belongs to one process until
-  // that process has ended.
+  // Numbers this run, for the prefix of its keys: one store may serve several runs in turn (under
+  // torchrun, all commands of a script). Each rank takes the first number that it has not used, and
+  // throws if the process that used an earlier one may still run.
   void take_place(const Elastic& elastic) {
     // The agent's store survives a restart, so keys of an earlier attempt must not be mistaken for
     // keys of this one.

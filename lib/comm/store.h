@@ -1,8 +1,8 @@
-// A meeting place for processes that share only an address: LibTorch's TCPStore, used the way
-// torch.distributed's env:// uses it.
+// A key-value store through which processes that share only an address find each other: LibTorch's
+// TCPStore, used the way torch.distributed's env:// uses it.
 //
 // Rank 0 serves on host:port, and all ranks are its clients. Under torchrun the agent already
-// serves there, and rank 0 is a client too. If a rank waits in vain, Error(PeerLost) names
+// serves there, and rank 0 is only a client. If a rank waits in vain, Error(PeerLost) names
 // host:port, the awaited answer and the time; it is thrown at once for a name that this host does
 // not know. Error(Config) says that rank 0 cannot serve on the port, or that another process has
 // this rank.
@@ -18,7 +18,7 @@
 
 namespace abtrain::comm {
 
-// Torchrun's environment variables for its workers.
+// What torchrun tells its workers by environment variables.
 struct Elastic {
   bool agent_serves = false;  // TORCHELASTIC_USE_AGENT_STORE=True
   std::int64_t attempt = 0;   // TORCHELASTIC_RESTART_COUNT

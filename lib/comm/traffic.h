@@ -1,6 +1,6 @@
 // The bytes that one member SENDS in a collective, exact to the byte: the meter counts them and
-// `plan` predicts them. A payload is cut into n chunks; chunk i begins at element numel * i / n, so
-// chunk lengths differ by at most one.
+// `abtrain plan` predicts them. A payload is cut into n chunks of nearly equal length; chunk i
+// begins at element numel * i / n.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,7 @@ struct Bucket {
 std::vector<Range> ranges_of(std::vector<Slot> slots);
 std::int64_t numel_of(const std::vector<Range>& ranges);
 
-// Moves the slots so that they lie one after another from offset 0; returns the end of the last
+// Sets the slots' offsets so that they lie one after another from 0 on; returns the end of the last
 // slot.
 std::int64_t line_up(std::vector<Slot>& slots);
 
@@ -62,17 +62,17 @@ std::int64_t line_up(std::vector<Slot>& slots);
 struct PackedSlots {
   explicit PackedSlots(std::vector<Slot> of_buffer);
 
-  std::vector<Range> ranges;  // in the first buffer
-  std::vector<Slot> slots;    // with their offsets in the second buffer
+  std::vector<Range> ranges;  // of the first buffer
+  std::vector<Slot> slots;    // with offsets in the second buffer
   std::int64_t numel;
 };
 
-// Writes scale * the ranges of a flat buffer to `packed`, one after another. Each tensor is fp32,
-// fp16 or bf16.
+// Writes the ranges of a flat buffer, times `scale`, to `packed`, one after another. Each tensor is
+// fp32, fp16 or bf16.
 void pack(
     const at::Tensor& buffer, const std::vector<Range>& ranges, float scale,
     const at::Tensor& packed);
-// The reverse: copies `packed` back into the ranges.
+// The reverse, without a scale: copies `packed` back into the ranges.
 void unpack(const at::Tensor& packed, const std::vector<Range>& ranges, const at::Tensor& buffer);
 
 // Divides the slots into buckets; the first bucket holds the slots that the backward pass reaches

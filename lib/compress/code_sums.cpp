@@ -67,7 +67,7 @@ Rounds average_by_codes(
   }
 
   std::vector<std::int64_t> counts;
-  std::vector<std::int64_t> sizes;  // of the sums
+  std::vector<std::int64_t> sizes;  // words of the members' sums
   for (int i = 0; i < n; ++i) {
     const ops::CodeBlocks::Range share = blocks.share(n, i);
     counts.push_back(code_bytes(blocks, share, CodeForm::TwoBits));

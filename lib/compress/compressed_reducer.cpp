@@ -53,7 +53,7 @@ Rounds CompressedReducer::reduce(Job job) {
   const Packed& packed = state.packed;
   const at::TensorOptions options = job.gradients.options();
 
-  // The uncompressed rest is in flight while the scheme works.
+  // The tensors that stay uncompressed are in flight while the scheme works.
   const std::vector<Range>& rest = job.dense ? state.all : state.rest;
   const at::Tensor wire = at::empty({numel_of(rest)}, options.dtype(plain_dtype_));
   const auto scale = static_cast<float>(1.0 / group.size());
@@ -84,7 +84,7 @@ Rounds CompressedReducer::reduce(Job job) {
     more = rounds->resume();
   }
 
-  // The uncompressed rest was sent first, so it arrives first.
+  // The uncompressed tensors were sent first, so they arrive first.
   co_yield std::move(plain);
   unpack(wire, rest, job.gradients);
 

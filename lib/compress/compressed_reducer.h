@@ -1,11 +1,11 @@
 // The base class of the compressing schemes. It chooses the tensors to compress, keeps their
 // residuals (error feedback), and sends all other tensors uncompressed.
 //
-// A bucket's tensors of at least `min_numel` elements are packed into u = gradient + residual of
-// the last step. A scheme's exchange() estimates the mean of all members' u, and leaves in u the
-// part that this member did not send: the residual for the next step. The residual is never u minus
-// the common estimate: the group would count the estimate's error n times, and the sum of that
-// error over the steps would be unbounded.
+// A bucket's tensors of at least `min_numel` elements are packed into one vector u = gradient +
+// residual of the last step. A scheme's exchange() estimates the mean of all members' u, and leaves
+// in u the part that this member did not send: the residual for the next step. The residual must
+// not be u minus the common estimate: then all n members would feed back the estimate's error, and
+// its sum over the steps would be unbounded.
 //
 // Tested with every scheme, by tests/compress/test_invariants.cpp.
 #pragma once
@@ -16,12 +16,12 @@
 
 namespace abtrain::compress {
 
-// A worker's own random stream for roundings in a bucket, for values that differ between members.
+// Numbers the random stream of a worker's roundings in a bucket; each worker has its own.
 inline std::uint32_t rounding_stream(const comm::Communicator& group, std::size_t bucket) {
   return static_cast<std::uint32_t>(group.rank()) << 16 ^ static_cast<std::uint32_t>(bucket);
 }
 
-// Scheme::check for schemes that need error feedback.
+// The Scheme::check of schemes that need error feedback.
 void check_needs_feedback(
     const ReducerOptions& options, const std::string& section, std::int64_t members,
     Conflicts& out);
@@ -38,7 +38,7 @@ class CompressedReducer : public Reducer {
   void bind(std::vector<Bucket> buckets) override;
   Rounds reduce(Job job) override;
   Volume volume(Member member, bool dense) const override;
-  // Stores "residual.<bucket>" and the entries of archive_more().
+  // Saves or loads "residual.<bucket>" and the entries of archive_more().
   void archive(state::Archive& archive, const std::string& prefix) override;
   std::vector<at::Tensor> residual_squares() const override;
 
@@ -50,7 +50,7 @@ class CompressedReducer : public Reducer {
   // The compressed part of a job. The group has at least two members.
   struct Task : Job {
     const Packed* packed = nullptr;
-    at::Tensor u;         // 1-D fp32, numel; holds the new residual at the end
+    at::Tensor u;         // 1-D fp32, packed->numel; holds the new residual at the end
     at::Tensor estimate;  // output, same shape as u
   };
 
@@ -66,11 +66,11 @@ class CompressedReducer : public Reducer {
   virtual bool compresses(const Slot& slot) const {
     return slot.numel() >= min_numel_;
   }
-  // Archives the state that a scheme keeps per bucket besides the residual.
+  // Saves or loads the state that a scheme keeps per bucket besides the residual.
   virtual void archive_more(state::Archive&, const std::string& /*prefix*/, const Packed&) {}
 
-  // Whether exchange() accepts one tensor as both u and estimate if no residual is kept. It must
-  // then read all of u before it writes.
+  // Whether u and estimate may be the same tensor if no residual is kept. exchange() must then read
+  // all of u before it writes the estimate.
   virtual bool works_in_place() const {
     return false;
   }
@@ -84,8 +84,8 @@ class CompressedReducer : public Reducer {
  private:
   struct State {
     Packed packed;
-    std::vector<Range> all;    // sent uncompressed in dense steps; in the gradient buffer
-    std::vector<Range> rest;   // sent uncompressed in other steps
+    std::vector<Range> all;    // of the gradient buffer: sent uncompressed in dense steps
+    std::vector<Range> rest;   // the same: sent uncompressed in other steps
     at::Tensor residual = {};  // undefined until the first step
   };
 

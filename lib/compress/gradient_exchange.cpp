@@ -87,7 +87,7 @@ void GradientExchange::ready(std::size_t index) {
 void GradientExchange::start(std::int64_t t) {
   begin(t);
   while (step_ >= 0 && !all_started()) {  // evaluated steps start in finish()
-    open_bucket();                        // waits for no collective
+    open_bucket();                        // does not wait for a collective
   }
 }
 
@@ -106,7 +106,7 @@ void GradientExchange::open_bucket() {
 
 void GradientExchange::start_bucket() {
   const at::NoGradGuard no_grad;
-  // The new bucket first: its collective is in flight while others are waited for.
+  // The new bucket first: then its collective is in flight while this waits for the others.
   open_bucket();
   for (std::size_t b = 0; b + 1 < open_.size(); ++b) {
     advance(open_[b]);

@@ -25,9 +25,9 @@ namespace abtrain::compress {
 
 // This worker's seconds, summed over all steps so far.
 struct Costs {
-  double encode = 0;      // up to the last collective of a bucket
+  double encode = 0;      // work before the last collective of a bucket
   double collective = 0;  // waiting for collectives
-  double decode = 0;      // after the last collective of a bucket
+  double decode = 0;      // work after the last collective of a bucket
 
   friend Costs operator+(const Costs& a, const Costs& b) {
     return {a.encode + b.encode, a.collective + b.collective, a.decode + b.decode};
@@ -37,11 +37,11 @@ struct Costs {
   }
 };
 
-// Compares the estimate of one step with the true mean.
+// Compares a step's estimate of the mean gradient with the true mean.
 struct Evaluation {
   double vnmse = 0;          // |estimate - mean|^2 / |mean|^2; 0 for mean 0
-  double residual_norm = 0;  // root of the mean square over members
-  double payload_bits = 0;   // per coordinate
+  double residual_norm = 0;  // root mean square over members of the residual's 2-norm
+  double payload_bits = 0;   // per coordinate (Volume::payload_bits)
   double sent_bits = 0;      // per coordinate, sent by this member
   Costs costs;               // of this step
 };
@@ -53,14 +53,14 @@ using GradientWatch =
 
 class GradientExchange {
  public:
-  // interval: number of steps from one exchange to the next.
+  // `interval`: number of steps from one exchange to the next.
   GradientExchange(const ReducerOptions& options, std::uint64_t seed, std::int64_t interval = 1);
   void set_interval(std::int64_t interval) {
     interval_ = interval;
   }
 
-  // From now on averages `gradients` (flat, fp32), laid out in these slots,
-  // over `group`, which must outlive this object. Drops all residuals.
+  // From now on averages `gradients` (flat, fp32), laid out in these slots, over `group`, which
+  // must outlive this object. Drops all residuals.
   void bind(
       std::vector<Slot> slots, at::Tensor gradients, comm::Communicator& group,
       comm::Purpose purpose = comm::Purpose::Gradient);
@@ -71,10 +71,11 @@ class GradientExchange {
   // Drops buffers and residuals until the next bind().
   void release();
 
-  // Begins step t: from now on ready() starts buckets. It may be called from any thread, one call
-  // at a time. Without begin(), and in evaluated steps, all buckets start in finish().
+  // Begins step t: from now on ready() starts buckets. Without begin(), and in evaluated steps (one
+  // every options.evaluate_every steps), all buckets start in finish().
   void begin(std::int64_t t);
-  // Reports that the gradient of slot `index` (in bind()'s order) is final.
+  // Reports that the gradient of slot `index` (in bind()'s order) is final. May be called from any
+  // thread, one call at a time.
   void ready(std::size_t index);
   // Starts the remaining buckets and returns once all gradients are averaged. The result has a
   // value in evaluated steps. A step that was begun must be finished, or the exchange destroyed.
@@ -89,7 +90,7 @@ class GradientExchange {
  private:
   struct Open {
     Rounds rounds;
-    std::optional<device::Span> last;  // work since the last collective
+    std::optional<device::Span> last;  // the last round's work, not yet in costs_
   };
 
   void open_step(std::int64_t t);
@@ -123,11 +124,11 @@ class GradientExchange {
   std::deque<std::pair<double Costs::*, device::Span>> spans_;  // not yet in costs_
 };
 
-// Predicts the bytes that a member sends, for `plan`.
+// Predicts the bytes that a member sends, for `abtrain plan`.
 class ExchangePlan {
  public:
   ExchangePlan(const ReducerOptions& options, std::vector<Slot> slots, Member member);
-  // Bytes of all exchanges after a bind(): in steps first, first + interval, ... before `end`.
+  // Bytes of the exchanges in the steps first, first + interval, ... before `end`.
   std::int64_t bytes_between(std::int64_t first, std::int64_t end, std::int64_t interval = 1) const;
   // Bytes of one exchange after the first `dense_steps` steps.
   std::int64_t usual_bytes() const {

@@ -1,6 +1,6 @@
-// Layer by layer (Hylo): a convolution sends its most important kernels in
-// fp16, a linear layer sends codes -t, 0, +t, and other tensors are sent
-// uncompressed. See docs/methods/hylo.md.
+// hylo compresses by kind of layer: a convolution sends its output filters ("kernels") of largest
+// norm in fp16, a linear layer sends codes -t, 0, +t, and other tensors are sent uncompressed. See
+// docs/methods/hylo.md.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace abtrain::compress {
 
 namespace {
 
-// t = kShare * sum u^2 / sum |u|.
+// A linear layer's t is kShare * sum u^2 / sum |u|.
 constexpr double kShare = 0.70;
-constexpr double kMinRate = 0.05;
+constexpr double kMinRate = 0.05;  // smallest share of kernels sent
 constexpr auto kAutoTransport = CodeTransport::Int8;
 
 bool is_convolution(const Slot& slot) {
@@ -32,7 +32,7 @@ bool is_linear(const Slot& slot) {
 // The compressed tensors of a bucket.
 struct Layers {
   ops::RowTable kernels;    // of convolutions
-  std::vector<Range> runs;  // filled by the convolutions
+  std::vector<Range> runs;  // the parts of u that convolutions fill
   ops::TernaryTable codes;  // of linear layers
 };
 
@@ -69,7 +69,7 @@ class Hylo : public CompressedReducer {
     Rounds codes = average_by_codes(
         layers.codes, task.u, threshold_of(sums), task.estimate, *task.group, task.purpose,
         transport_);
-    // Interleaved: both start a collective before either is waited for.
+    // Interleaved: both start their collectives before the owner waits for either.
     bool has_kernels = layers.kernels.size() > 0;
     bool has_codes = layers.codes.blocks().size() > 0;
     while (has_kernels || has_codes) {
@@ -110,13 +110,13 @@ class Hylo : public CompressedReducer {
     return {ops::RowTable(kernels), ranges_of(std::move(convolutions)), std::move(codes)};
   }
 
-  // The number of values that the members sum first.
+  // The number of values in the first all-reduce.
   std::int64_t agreed_of(const Layers& layers) const {
     return layers.kernels.rows() + 2 * layers.codes.blocks().tensors();
   }
 
-  // Returns each linear layer's t: 0 if all elements are 0, NaN if one is not finite. Reads nothing
-  // back from the device.
+  // Returns each linear layer's t: 0 if all elements are 0, NaN if one is not finite. Does not read
+  // from the device.
   static at::Tensor threshold_of(const at::Tensor& sums) {
     const at::Tensor each = sums.view({-1, 2});
     const at::Tensor size = each.select(1, 1);
@@ -129,7 +129,7 @@ class Hylo : public CompressedReducer {
     }
   }
 
-  // Sends the same set of kernels on all members.
+  // Averages the chosen kernels, which are the same on all members.
   static Rounds send_kernels(Task task, Layers& layers, at::Tensor norms) {
     ops::RowTable& table = layers.kernels;
     const at::TensorOptions options = task.u.options();

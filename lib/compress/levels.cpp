@@ -1,17 +1,17 @@
-// threshold and ternary: every element is sent as -a, 0 or +a with one level a
-// per tensor (the quantizers of QCMD and QRDA Adagrad, after Xu et al., arXiv
-// 2208.05631). See docs/methods/adagrad.md.
+// The schemes threshold and ternary: every element is sent as -a, 0 or +a with one level a per
+// tensor (the quantizers of QCMD and QRDA Adagrad, after Xu et al., arXiv 2208.05631). See
+// docs/methods/adagrad.md.
 //
-// - threshold: an element whose magnitude is above c times its tensor's mean magnitude is sent as
-//   the mean magnitude of all sent elements. Deterministic and biased.
-// - ternary (TernGrad: Wen et al., NeurIPS 2017): an element is sent as its
-//   tensor's largest magnitude, with the probability that preserves the mean.
+// - threshold: an element is sent if its magnitude is above c times its tensor's mean magnitude.
+//   The level is the mean magnitude of the sent elements. Deterministic and biased.
+// - ternary (TernGrad: Wen et al., NeurIPS 2017): the level is the tensor's largest magnitude; an
+//   element is sent with the probability that preserves the mean.
 //
 // Two transports:
 //
-// - gather: two bits per element and the levels go to every member, all tensors
-//   in one buffer; each member has its own levels.
-// - int8: members first agree on levels, then sum one-byte codes.
+// - gather: two bits per element and the levels go to every member, all tensors in one buffer; each
+//   member has its own levels.
+// - int8: members first agree on common levels, then all-reduce one-byte codes.
 #include <ATen/ops/empty.h>
 
 #include <map>
@@ -24,11 +24,10 @@ namespace abtrain::compress {
 
 namespace {
 
-// From this group size on, an all-reduce of bytes sends less than a gather of
-// two-bit codes.
+// From this group size on, an all-reduce of bytes sends less than a gather of two-bit codes.
 constexpr int kMinInt8 = 9;
 
-// The mean of the magnitudes above a cut, from their sums and counts.
+// Each tensor's mean of the magnitudes above its cut, from their sum and count.
 at::Tensor mean_of(const at::Tensor& sums_and_counts) {
   const at::Tensor each = sums_and_counts.view({-1, 2});
   return each.select(1, 0).div(each.select(1, 1).clamp_min(1));

@@ -20,7 +20,7 @@ Rounds average_ranges(
     co_return;
   }
   if (wire == at::kFloat) {
-    // In place, by range: few, because a bucket's weights are adjacent, and so are its biases.
+    // In place, range by range: few, because a bucket's weights are adjacent, as are its biases.
     std::vector<comm::Pending> pending;
     for (const Range& range : ranges) {
       pending.push_back(group.all_reduce(range.of(buffer), comm::ReduceOp::Mean, purpose));

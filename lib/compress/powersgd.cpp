@@ -1,5 +1,5 @@
-// Sends the gradient as a product of rank r, from one power iteration per training step (Vogels et
-// al., "PowerSGD", NeurIPS 2019, algorithm 1).
+// powersgd: sends the gradient as a product P Q^T of rank r, from one power iteration per training
+// step (Vogels et al., "PowerSGD", NeurIPS 2019, algorithm 1).
 //
 // A tensor counts as an n x m matrix M, where n is its number of rows. All matrices of a bucket are
 // sent together. P and Q are kept transposed, r x n and r x m, so that their columns are rows in
@@ -89,7 +89,7 @@ class PowerSgd : public CompressedReducer {
     const auto size = static_cast<std::int64_t>(c10::elementSize(plain_dtype_));
     return member.all_reduce(matrices.p_numel, size) + member.all_reduce(matrices.q_numel, size);
   }
-  // Stores "q.<bucket>".
+  // Saves or loads "q.<bucket>".
   void archive_more(
       state::Archive& archive, const std::string& prefix, const Packed& packed) override {
     archive.tensor(
@@ -134,8 +134,8 @@ class PowerSgd : public CompressedReducer {
   comm::ReduceOp op() const {
     return plain_dtype_ == at::kFloat ? comm::ReduceOp::Mean : comm::ReduceOp::Sum;
   }
-  // Returns `numbers` in the wire dtype; if it has 16 bits, divided by `members`. Then also rounds
-  // `numbers` to the values sent.
+  // Returns a copy of `numbers` in the wire dtype. A copy in 16 bits is divided by `members`, and
+  // then `numbers` is also rounded to the values sent.
   at::Tensor on_wire(const at::Tensor& numbers, int members) const {
     if (plain_dtype_ == at::kFloat) {
       return numbers.clone();
@@ -147,7 +147,7 @@ class PowerSgd : public CompressedReducer {
     return wire;
   }
 
-  std::map<std::size_t, at::Tensor> warm_;
+  std::map<std::size_t, at::Tensor> warm_;  // Q, by bucket
 };
 
 }  // namespace

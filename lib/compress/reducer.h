@@ -1,5 +1,5 @@
-// Averages gradients over a group, bucket by bucket, either plainly or
-// compressed by some scheme (docs/methods.md links a page for each).
+// Averages gradients over a group, bucket by bucket, uncompressed or compressed by some scheme
+// (docs/methods.md links a page for each).
 //
 // A reducer belongs to one worker and one group. It works in place on a flat fp32 buffer: when a
 // bucket's rounds are done, its slots hold the mean over the group's members, or the scheme's
@@ -33,7 +33,7 @@ class Reducer {
     comm::Communicator* group = nullptr;
     comm::Purpose purpose = comm::Purpose::Gradient;
     std::int64_t step = 0;  // of the run, from 0
-    bool dense = false;     // one of the first `dense_steps` steps: all is sent uncompressed
+    bool dense = false;     // whether everything is sent uncompressed, as in the first steps
   };
 
   virtual ~Reducer() = default;
@@ -41,9 +41,9 @@ class Reducer {
   // buckets. Allocates nothing.
   virtual void bind(std::vector<Bucket> buckets) = 0;
   virtual Rounds reduce(Job job) = 0;
-  // Returns the volume that a member sends in one exchange of all buckets.
+  // Returns the volume that a member sends in one step, over all buckets.
   virtual Volume volume(Member member, bool dense) const = 0;
-  // Archives the state that is kept from step to step. Call it after bind().
+  // Saves or loads the state that is kept from step to step. Call it after bind().
   virtual void archive(state::Archive&, const std::string& /*prefix*/) {}
   // Returns the sums of squares of this worker's residuals (fp32 scalars); may be empty.
   virtual std::vector<at::Tensor> residual_squares() const {

@@ -49,7 +49,7 @@ Fields fields_of(ReducerOptions& o, const std::string& other) {
     }
   }
   std::vector<std::string> typed = named;
-  if (other == "auto") {  // may mean a plain wire, which has a dtype
+  if (other == "auto") {  // may select "plain", which has a dtype
     typed.push_back(other);
   }
   Names<std::optional<std::string>> names;

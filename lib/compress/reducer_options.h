@@ -19,7 +19,7 @@ enum class CodeTransport { Int8, AllToAll, Gather };
 // What the Hadamard transform of thc spans: a block, all elements, or nothing.
 enum class Rotation { Block, Full, None };
 
-// nullopt stands for `auto`, which depends on the scheme.
+// nullopt stands for `auto`: the value then depends on the scheme.
 struct ReducerOptions {
   // A name in schemes(); nullopt: the options of another section apply (or_else()).
   std::optional<std::string> name = "plain";
@@ -49,8 +49,8 @@ struct ReducerOptions {
 // fp32, fp16 or bf16.
 const char* dtype_name(at::ScalarType dtype);
 
-// The table of its keys, ranges and help texts (base/options.h). `other`: the word for a missing
-// name; "" if the section must have a name.
+// The table of the options' keys, ranges and help texts (base/options.h). `other`: the word for a
+// missing name; "" if the section must have a name.
 Fields fields_of(ReducerOptions& options, const std::string& other = "");
 
 }  // namespace abtrain::compress

@@ -1,14 +1,14 @@
-// Work interleaved with collectives: a coroutine that yields each Pending it must wait for. Its
-// owner can alternate between several coroutines, so that one computes while another's collective
-// is in flight.
+// Work interleaved with collectives: a coroutine that yields each collective (comm::Pending) before
+// it needs the result. Its owner can alternate between several coroutines, so that one computes
+// while another's collective is in flight.
 //
 //   Rounds mean(at::Tensor x, comm::Communicator& c, comm::Purpose p) {
 //     co_yield c.all_reduce(x, comm::ReduceOp::Sum, p);
 //     x.div_(c.size());
 //   }
 //
-// A thread-local guard (at::NoGradGuard) must not live across a co_yield; the
-// owner holds it around resume().
+// A thread-local guard (at::NoGradGuard) must not live across a co_yield; the owner holds it around
+// resume().
 #pragma once
 
 #include <coroutine>

@@ -45,8 +45,8 @@ std::span<const Scheme* const> schemes();
 // The scheme that the options name. Throws Error(Config) for an unknown name.
 const Scheme& scheme_of(const ReducerOptions& options);
 
-// Expects options without conflicts. `seed` is the run's seed, for random signs
-// and roundings. Throws Error(Config) for an unknown name.
+// Expects options without conflicts. `seed` is the run's seed, for random numbers. Throws
+// Error(Config) for an unknown name.
 std::unique_ptr<Reducer> make_reducer(const ReducerOptions& options, std::uint64_t seed);
 
 // Adds the conflicts among the options of `section`, such as "reducer". `members`: size of the
@@ -57,8 +57,8 @@ void check(
 
 // False for "plain", which sends everything uncompressed.
 bool compresses(const ReducerOptions& options);
-// The values of `dtype`, `error_feedback` and `min_numel`, with the scheme's
-// own in place of `auto`.
+// The values of `dtype`, `error_feedback` and `min_numel`, with the scheme's own in place of
+// `auto`.
 at::ScalarType plain_dtype(const ReducerOptions& options);
 bool has_error_feedback(const ReducerOptions& options);
 std::int64_t min_numel(const ReducerOptions& options);

@@ -1,5 +1,5 @@
-// thc: sends rotated blocks in 16 levels of a range that all members share. The sum of codes is
-// then a code of the sum, so codes are all-reduced as integers.
+// thc: sends blocks, rotated by a Hadamard transform, in 16 levels of a range that all members
+// share. The sum of codes is then a code of the sum, so codes are all-reduced as integers.
 #include "compress/thc.h"
 
 #include <ATen/ceil_div.h>
@@ -25,12 +25,12 @@ constexpr int kMaxMembers = 32767 / (kLevels - 1);
 // The largest block of `rotation: full`: 16 MiB of fp32.
 constexpr std::int64_t kLargestPiece = std::int64_t{1} << 22;
 
-// Adjacent blocks of equal length.
+// A part of u: adjacent blocks of equal length.
 struct Piece {
-  std::int64_t begin = 0;    // offset in the packed elements
+  std::int64_t begin = 0;    // offset in u
   std::int64_t present = 0;  // elements without the padding
   std::int64_t size = 0;     // elements with the padding
-  std::int64_t block = 0;
+  std::int64_t block = 0;    // elements per block
 };
 
 std::int64_t padded(std::int64_t numel, std::int64_t block) {
@@ -95,8 +95,8 @@ class Thc : public CompressedReducer {
   }
 
  private:
-  // Returns one piece with all blocks. A full rotation splits the padded elements into powers of
-  // two, the largest first, and makes a piece of one block for each.
+  // Returns one piece with all blocks; for `rotation: full`, pieces of one block each, whose sizes
+  // are powers of two, the largest first.
   std::vector<Piece> pieces_of(std::int64_t numel) const {
     const std::int64_t all = padded(numel, options_.block);
     if (!full_) {

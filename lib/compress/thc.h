@@ -13,11 +13,11 @@
 
 namespace abtrain::compress {
 
-// T: a rotated block of L elements with norm M has the range T M / sqrt(L). Of standard normal
-// numbers, one in 1,024 is larger than T in magnitude.
+// T: the codes of a rotated block of L elements with norm M cover magnitudes up to T M / sqrt(L).
+// Of standard normal numbers, one in 1,024 is larger than T in magnitude.
 constexpr float kThcRange = 3.2971933456919635F;
 
-// Scheme::check of both schemes.
+// The Scheme::check of both schemes.
 inline void check_block(
     const ReducerOptions& options, const std::string& section, std::int64_t /*members*/,
     Conflicts& out) {

@@ -1,6 +1,6 @@
 // thc-saturated: sends rotated blocks in 4-bit codes in both directions. Each member receives all
-// members' codes of its shard, sums and clamps them once, and sends the sums back to all, again in
-// 4 bits.
+// members' codes of its share of the blocks, sums and clamps them once, and sends the sums back to
+// all, again in 4 bits.
 #include <ATen/ceil_div.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>

@@ -1,7 +1,7 @@
-// Sends each worker's k elements of largest magnitude with their indices (Aji and Heafield, "Sparse
-// communication for distributed gradient descent", EMNLP 2017; with error feedback Stich et al.,
-// NeurIPS 2018). The indices differ between workers, so the lists are gathered: each worker sends
-// its list n - 1 times.
+// topk: sends each worker's k elements of largest magnitude with their indices (Aji and Heafield,
+// "Sparse communication for distributed gradient descent", EMNLP 2017; with error feedback Stich et
+// al., NeurIPS 2018). The indices differ between workers, so each worker sends its list to all
+// others.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace abtrain::compress {
 
 namespace {
 
-// A list on the wire: k indices (int32), then k values (fp16), padded to whole
-// indices.
+// A worker's list on the wire: k indices (int32), then k values (fp16), padded to a multiple of 4
+// bytes.
 class Topk : public CompressedReducer {
  public:
   using CompressedReducer::CompressedReducer;

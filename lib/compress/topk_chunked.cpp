@@ -1,5 +1,5 @@
-// Top-k by chunks of adjacent elements that all workers choose together (Han et al., arXiv
-// 2407.01378, "TopKC"): the workers sum the squared norms of the chunks, choose the chunks with the
+// topk-chunked: top-k by chunks of adjacent elements, the same on all workers (Han et al., arXiv
+// 2407.01378, "TopKC"). The workers sum the squared norms of the chunks, choose the chunks with the
 // largest sums, and all-reduce these chunks. No indices are sent, and no message grows with the
 // number of workers.
 #include <ATen/ops/empty.h>
@@ -33,7 +33,7 @@ class TopkChunked : public CompressedReducer {
       : CompressedReducer(options, seed), chunk_(chunk_of(options)) {}
 
  protected:
-  // Computes the norms in the same pass.
+  // Also computes the chunks' norms.
   void accumulate(
       const Packed& packed, const at::Tensor& residual, const at::Tensor& gradients) override {
     norms_ = at::empty({chunks(packed)}, residual.options());
@@ -74,11 +74,11 @@ class TopkChunked : public CompressedReducer {
   }
 
  private:
-  // The number of chunks; the last one is sent padded with zeros.
+  // The number of chunks of u; the last one is sent padded with zeros.
   std::int64_t chunks(const Packed& packed) const {
     return ops::chunk_count(packed.numel, chunk_);
   }
-  // The number of chunks that the remaining bits pay for.
+  // The number of chunks sent, from the bits that the norms leave.
   std::int64_t chosen(const Packed& packed) const {
     const double j = std::floor(
         (options_.bits - norm_bits(chunk_)) * static_cast<double>(packed.numel) /

@@ -1,4 +1,4 @@
-// Two-bit codes with a fixed threshold and a residual: MXNet's 2-bit gradient
+// twobit: two-bit codes with a fixed threshold and error feedback, as in MXNet's 2-bit gradient
 // compression. See docs/methods/twobit.md.
 #include <ATen/ops/full.h>
 

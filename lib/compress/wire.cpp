@@ -1,9 +1,12 @@
 // int8, int4, int2: one scale per 128 neighboring elements, and a code of 8, 4 or 2 bits per
-// element. Each member receives the codes of its shard from all members, averages them, and sends
-// the mean back in the same form, with error feedback on both sides. sparseloco: the largest
-// elements of each chunk, as indices and two-bit codes (Sarfi et al. 2025, arXiv 2508.15706); every
-// member gathers all records, because encoding a mean of sparse records again would lose most of
-// it. See docs/methods/wire.md.
+// element. Each member serves a shard of u: it receives the shard's codes from all members,
+// averages them, and sends the mean back in the same form. Both steps have error feedback.
+//
+// sparseloco: the largest elements of each chunk, as indices and two-bit codes (Sarfi et al. 2025,
+// arXiv 2508.15706). Every member gathers all members' codes, because encoding a mean of sparse
+// vectors again would lose most of it.
+//
+// See docs/methods/wire.md.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -63,7 +66,7 @@ class Wire : public CompressedReducer {
     const at::Tensor received = at::empty({n * own}, bytes);
     co_yield group.all_to_all(received, wire, counts, task.purpose);
 
-    // The mean of this shard, plus the residual of the last mean's codes.
+    // The mean over this member's shard, plus what the codes of the last step's mean left out.
     at::Tensor& server = servers_[task.packed->bucket];
     if (!keeps_residual_ || !server.defined() || server.numel() != shards[rank]) {
       server = at::zeros({shards[rank]}, task.u.options());
@@ -119,7 +122,7 @@ class Wire : public CompressedReducer {
     }
     return sizes;
   }
-  // The size of the record of each member's shard.
+  // The size in bytes of each member's shard when encoded.
   std::vector<std::int64_t> records(std::int64_t numel, int members) const {
     std::vector<std::int64_t> sizes = shards_of(numel, members);
     for (std::int64_t& size : sizes) {
@@ -128,13 +131,13 @@ class Wire : public CompressedReducer {
     return sizes;
   }
   const ops::WireFormat format_;
-  // By bucket: the residual of the codes of the last mean of this member's shard.
+  // By bucket, for this member's shard: what the codes of the last step's mean left out.
   std::map<std::size_t, at::Tensor> servers_;
 };
 
 }  // namespace
 
-// Neighboring tensors share chunks, so small tensors cost nothing extra.
+// min_numel is 1, because neighboring tensors share chunks, so small tensors cost nothing extra.
 extern const Scheme kInt8 = {
     .name = "int8",
     .make = make<Wire>,

@@ -18,12 +18,12 @@ struct DeviceInfo {
   c10::Device device;
   std::string name;
   std::int64_t memory_bytes = 0;
-  // The instructions for products in bf16, such as "AMX-BF16"; "" if such products are emulated.
+  // The hardware for matrix products in bf16, such as "AMX-BF16"; "" if they are emulated.
   std::string bf16 = {};
-  std::string id = {};  // a GPU's UUID, the same in every process; else empty
+  std::string id = {};  // a GPU's UUID, the same in every process; "" for the CPU
 };
 
-// The cores that this process may use; a quota may give it a fraction of one.
+// The number of cores that this process may use; with a quota it may be a fraction.
 double core_limit();
 // core_limit(), rounded up to a whole number of at least 1.
 int cpu_cores();
@@ -31,17 +31,16 @@ int cpu_cores();
 // The number of the first core that this process may use.
 int first_core();
 
-// The CPU quota in cores: the smallest one on the path from `group` up to
-// `root` (a mounted cgroup tree, version 2 or 1), or 0 if none is set.
+// The CPU quota in cores: the smallest one on the path from `group` up to `root` (a mounted cgroup
+// tree, version 2 or 1), or 0 if none is set.
 double cgroup_quota(const std::filesystem::path& root, const std::filesystem::path& group);
 
 DeviceInfo cpu_device();
 std::vector<DeviceInfo> cuda_devices();
-// The DeviceInfo of one of the devices above. Throws std::logic_error for any
-// other.
+// The DeviceInfo of one of the devices above. Throws std::logic_error for any other device.
 DeviceInfo info_of(const c10::Device& device);
 
-// Where a configuration wants to compute. Auto: on a GPU if there is one.
+// The device that a configuration asks for. Auto: a GPU if there is one, otherwise the CPU.
 enum class DeviceChoice { Auto, Cpu, Cuda };
 
 // Returns the device of a worker. The workers of a host (0, 1, ...) take its CUDA devices in turn.

@@ -1,5 +1,5 @@
-// Work on a device that is recorded once and then launched as a whole any
-// number of times: hundreds of kernels for the price of one launch.
+// CUDA graphs: work on a device that is recorded once and then launched as a whole any number of
+// times, hundreds of kernels for the price of one launch.
 //
 // A capture runs the body and records what it queues on this thread's stream; nothing is executed
 // until replay(). So the body must not depend on anything that the host decides anew each time: it
@@ -7,8 +7,7 @@
 // tensors that the body creates. Run the body a few times before the capture: libraries choose
 // their kernels and allocate their workspaces at first use, which a capture does not allow.
 //
-// On the CPU a graph keeps the body and runs it at each replay, which gives the same results as
-// calling the body. Everything that is captured can therefore be tested on the CPU.
+// On the CPU a graph keeps the body and runs it at each replay, which gives the same results.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -29,8 +28,8 @@ namespace abtrain::device {
 // deadlock.
 using CaptureTurn = std::mutex;
 
-// Thrown when a capture fails. Nothing was captured, nothing was executed, and
-// the device is as usable as before. Seed the generators again.
+// Thrown when a capture fails. Nothing was captured, nothing was executed, and the device is as
+// usable as before. But the generators must be seeded again.
 class CaptureFailed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -62,7 +61,7 @@ class Graph {
 
  private:
   std::function<void()> replay_;
-  std::pair<unsigned long long, unsigned long long> memory_;  // LibTorch's name of a pool
+  std::pair<unsigned long long, unsigned long long> memory_;  // id of LibTorch's memory pool
 };
 
 }  // namespace abtrain::device

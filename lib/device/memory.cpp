@@ -26,8 +26,8 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// Makes blocks of at least this size return to the kernel when they are freed. Unless the threshold
-// is set, the C library raises it with each freed block that exceeds it.
+// Makes malloc return blocks of at least this size to the kernel when they are freed. If this
+// threshold is not set, malloc raises it whenever a larger block is freed.
 void map_from([[maybe_unused]] std::size_t bytes) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, static_cast<int>(bytes));
@@ -64,7 +64,7 @@ class TensorMemory final : public c10::Allocator {
   static constexpr std::size_t kLargest = 256 * kMiB;
   static constexpr double kSpare = 1.25;
 
-  // Rounded up by an eighth at most.
+  // Rounded up, by less than 64 bytes or an eighth.
   static std::size_t size_class(std::size_t size) {
     const std::size_t step = std::max(sizeof(Header), std::bit_floor(size) / 8);
     return (size + step - 1) / step * step;
@@ -77,7 +77,7 @@ class TensorMemory final : public c10::Allocator {
   }
 
   void* take(std::size_t bytes) {
-    TORCH_CHECK(  // before a sum that could overflow
+    TORCH_CHECK(  // before the sums below, which could overflow
         bytes <= limit_, "can't allocate memory: you tried to allocate ", bytes, " bytes of ",
         limit_);
     const std::size_t size = size_class(bytes + sizeof(Header));
@@ -150,7 +150,7 @@ class TensorMemory final : public c10::Allocator {
   std::mutex mutex_;
   std::array<std::vector<Header*>, 8 * 64> kept_;
   std::size_t kept_bytes_ = 0, used_ = 0, most_used_ = 0;
-  // Using more would end the process without a message.
+  // With more, the kernel would end the process without a message.
   const std::size_t limit_ = static_cast<std::size_t>(info_of(c10::Device(c10::kCPU)).memory_bytes);
 };
 
@@ -162,7 +162,7 @@ bool is_out_of_memory(const c10::Error& error) {
 }
 
 void keep_freed_memory() {
-#ifndef __SANITIZE_ADDRESS__  // which watches freed memory itself
+#ifndef __SANITIZE_ADDRESS__  // AddressSanitizer must see every free()
   map_from(TensorMemory::kHuge);
   c10::SetCPUAllocator(&TensorMemory::instance(), 1);
 #endif

@@ -1,5 +1,5 @@
-// A second stream beside a thread's current one, for work that the thread's
-// other work need not wait for.
+// A second stream beside a thread's current one, for work that the thread's other work need not
+// wait for.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +13,8 @@
 
 namespace abtrain::device {
 
-// Keeps one stream from the pool, so that memory freed on that stream is reused there. On the CPU
-// everything runs on the calling thread.
+// Takes a stream from LibTorch's pool and keeps it, so that memory freed on it is reused there. On
+// the CPU everything runs on the calling thread.
 class SideStream {
  public:
   explicit SideStream(c10::Device device);

@@ -6,7 +6,7 @@ namespace abtrain::device {
 
 Span::Span(c10::Device device) {
   if (device.is_cuda()) {
-    first_.emplace(device.type(), c10::EventFlag::BACKEND_DEFAULT);  // which measures time
+    first_.emplace(device.type(), c10::EventFlag::BACKEND_DEFAULT);  // with timing
     first_->record(current_stream(device));
   }
 }

@@ -1,8 +1,8 @@
 // Seconds between two points in the work that a thread queues on a device.
 //
-// On the CPU, where work is done when a call returns, the host's clock measures
-// them. On a GPU they are measured between two points of this thread's stream,
-// idle time included, and are known once the GPU has reached the second point.
+// On the CPU, where work is done when a call returns, the host's clock measures them. On a GPU they
+// are measured between two points of the thread's stream, idle time included, and are known once
+// the GPU has reached the second point.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -21,8 +21,8 @@ class Span {
 
   // Sets the second point.
   void end();
-  // Call it after end(). Empty until a GPU has reached the second point; with
-  // `wait`, waits until it has.
+  // Call it after end(). Empty until the GPU has reached the second point; with `wait`, waits until
+  // it has.
   std::optional<double> seconds(bool wait) const;
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 using Backend = c10::impl::VirtualGuardImpl;
 
-// Work queued on `later` from now on starts after the work now queued on `earlier`.
+// Makes work queued on `later` from now on start after the work now queued on `earlier`.
 void order(const c10::Stream& earlier, const c10::Stream& later) {
   c10::Event point(earlier.device_type());
   point.record(earlier);
@@ -72,7 +72,7 @@ Event SideStream::start(const std::function<void()>& body) {
 }
 
 void SideStream::run(const std::function<void()>& body) {
-  // Makes the caller's stream wait for this one, however the function exits.
+  // Makes the caller's stream wait for the second one, even if `body` throws.
   struct Join {
     const std::optional<c10::Stream>& own;
     ~Join() {

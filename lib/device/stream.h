@@ -1,5 +1,4 @@
-// The order of work on a device: streams and events. On the CPU they do
-// nothing.
+// Streams and events, which order the work on a GPU. On the CPU they do nothing.
 //
 // Workers that share one GPU queue their work on separate streams; an event
 // makes one stream wait for another without making the host wait.
@@ -21,9 +20,9 @@ class Event {
   // Marks the end of what this thread has queued on the device so far.
   static Event record(c10::Device device);
 
-  // Makes work that this thread queues from now on start after that point.
+  // Makes work that this thread queues from now on start after the point.
   void order_after() const;
-  // Returns once that point has been reached.
+  // Returns once the point has been reached.
   void wait() const;
   bool is_reached() const;
 
@@ -31,7 +30,7 @@ class Event {
   std::optional<c10::Event> event_;
 };
 
-// While this object exists, its thread queues its work on a stream that no other
+// While this object exists, the thread that created it queues its work on a stream that no other
 // thread uses.
 class OwnStream {
  public:

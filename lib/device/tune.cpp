@@ -9,11 +9,11 @@ namespace abtrain::device {
 void tune(c10::Device device, bool shapes_stay) {
   if (device.is_cuda()) {
     at::globalContext().setBenchmarkCuDNN(shapes_stay);
-    // LibTorch loads its decompositions for GPUs at their first use, which fails if
-    // several threads do so at once ("lazy wrapper should be called at most once").
+    // LibTorch loads its matrix decompositions for GPUs at their first use, which fails if several
+    // threads do so at once ("lazy wrapper should be called at most once").
     at::linalg_cholesky_ex(at::ones({1, 1}, device));
-    // The thread of backward passes gets its CUDA context from its first kernel;
-    // if its first call is one of cuBLAS, LibTorch warns.
+    // The thread that runs backward passes gets its CUDA context from its first kernel; if its
+    // first call is one to cuBLAS, LibTorch warns.
     at::ones({1}, device).requires_grad_().mul(2).backward();
   }
 }

@@ -1,7 +1,7 @@
 // QCMD and QRDA Adagrad (Xu et al., arXiv 2208.05631; the steps are those of Duchi et al. 2011).
-// ops/adagrad.h has the formulas. The gradient is the reducer's result from the workers' gradients.
-// The l1 term applies to the weights; parameters that do not decay (biases, norms) have no l1 term
-// unless `decay_all` is set. These optimizers have no weight decay.
+// ops/adagrad.h has the formulas. The gradient is the mean over the workers as the reducer
+// (compress/) estimates it. The l1 term applies to the weights; parameters that do not decay
+// (biases, norms) have no l1 term unless `decay_all` is set. These optimizers have no weight decay.
 #include "ops/adagrad.h"
 
 #include <ATen/core/grad_mode.h>
@@ -44,8 +44,8 @@ class Adagrad : public Optimizer {
   }
 
  private:
-  // Called once: all blocks that one optimizer gets have the same layout, because their weights are
-  // never factored.
+  // Called once: all blocks that one optimizer gets have the same layout, because its weights are
+  // never factored (OptimizerKind::owns_weights).
   void lay_out(const ParameterBlock& block) {
     std::vector<ops::CodeBlocks::Tensor> tensors;
     std::vector<float> l1;

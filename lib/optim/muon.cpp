@@ -21,12 +21,12 @@
 namespace abtrain::optim {
 namespace {
 
-// A matrix, or a convolution as a matrix: outputs x (inputs x kernel). A parameter may be several
-// such matrices, stacked vertically.
+// A matrix, or a convolution as a matrix: outputs x (inputs x kernel). A parameter may consist of
+// several such matrices, stacked vertically.
 struct Shape {
   std::int64_t rows, columns;
   bool transposed;  // columns are contiguous in memory, not rows
-  bool is_block;
+  bool is_block;    // one of several
   auto operator<=>(const Shape&) const = default;
 };
 
@@ -43,16 +43,16 @@ Shape shape_of(const ParameterRef& parameter) {
   return {rows / parameter.matrices, columns, !by_rows, parameter.matrices > 1};
 }
 
-// The matrix or its transpose, as it lies in memory: row-major. A channels-last convolution has its
-// columns in another order, the same in all rows. Orthogonalization commutes with a permutation of
-// columns and with a transposition.
+// The matrix or its transpose, whichever is row-major in memory. A channels-last convolution has
+// its columns in another order, the same in all rows. Orthogonalization commutes with a permutation
+// of columns and with a transposition, so neither matters.
 at::Tensor stored(const at::Tensor& flat, const Shape& shape) {
   return shape.transposed ? flat.view({shape.columns, shape.rows})
                           : flat.view({shape.rows, shape.columns});
 }
 
-// On the CPU too, it is faster to compute all blocks of a grid together if each has at most this
-// many elements.
+// On the CPU, the matrices stacked in a parameter are computed together, which is faster, if each
+// has at most this many elements.
 constexpr std::int64_t kSmall = 1 << 14;
 
 class Muon : public Optimizer {

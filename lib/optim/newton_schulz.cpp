@@ -22,11 +22,12 @@ constexpr double kA = 3.4445;
 constexpr double kB = -4.7750;
 constexpr double kC = 2.0315;
 constexpr double kEps = 1e-7;
-// Elements of a batch: enough to fill a GPU, but few enough to keep scratch memory small.
+// Elements per batch of matrices: enough to fill a GPU, but few enough to keep scratch memory
+// small.
 constexpr std::int64_t kBatchNumel = std::int64_t{1} << 24;
 
-// On the CPU, a symmetric product with this many rows or more is computed only on and above the
-// diagonal, in four horizontal strips, and then mirrored.
+// On the CPU, a product that is a symmetric matrix with this many rows or more is computed only on
+// and above the diagonal, in four horizontal strips, and then mirrored.
 constexpr std::int64_t kMirroredSide = 512;
 
 // out = beta base + alpha a b, for matrices or batches of them. If beta is 0, base is not read. If
@@ -72,8 +73,8 @@ at::Tensor norms_of(const at::Tensor& x) {
   return at::linalg_vector_norm(rows, 2, at::IntArrayRef{-1}, true).clamp_min_(kEps).unsqueeze_(-1);
 }
 
-// Takes all steps on `x`, alternately from `x` to `other` and back; returns whichever holds the
-// result. Uses the Gram matrix of the short side: X p(X^T X) = p(X X^T) X.
+// Takes all steps, alternately from `x` to `other` and back; returns whichever holds the result.
+// Uses the smaller Gram matrix, since X p(X^T X) = p(X X^T) X.
 at::Tensor iterate(
     at::Tensor x, at::Tensor other, const at::Tensor& gram, const at::Tensor& polynomial,
     std::int64_t steps, double scale) {
@@ -89,7 +90,7 @@ at::Tensor iterate(
   return x;
 }
 
-// Takes the steps of iterate() on the Gram matrix R of the short side. Each step multiplies X by
+// Takes the steps of iterate() on the smaller Gram matrix R. Each step multiplies X by
 // Z = a + b R + c R^2, which turns R into Z R Z; X itself is needed only for the first R and at the
 // end. In fp32, rounding R loses no more than the products of iterate() do; in bf16 it would lose
 // more.
@@ -135,7 +136,7 @@ void NewtonSchulz::apply(
   }
 }
 
-// Each step changes the matrix in place. Uses the Gram matrix of the short side.
+// Each step changes the matrix in place. Uses the smaller Gram matrix.
 void NewtonSchulz::in_bf16(const std::vector<at::Tensor>& matrices, double scale) const {
   const at::Tensor& first = matrices.front();
   const std::int64_t side = std::min(first.size(0), first.size(1));

@@ -28,15 +28,15 @@ struct OptimizerOptions {
   double eps = 1e-8;
   double momentum = 0.9;
   std::optional<bool> nesterov = {};  // nullopt: true for muon, false for sgd
-  // muon: scale factor of a matrix's orthogonalized momentum
+  // muon: factor applied to a matrix's orthogonalized momentum
   MuonScale scale = MuonScale::MatchRms;
-  // muon: which matrices it trains; AdamW trains the others
+  // muon: the matrices that are orthogonalized; AdamW trains the others
   MuonMatrices matrices = MuonMatrices::All;
-  double other_lr = 1e-3;     // muon: like lr, for AdamW's steps
+  double other_lr = 1e-3;     // muon: lr of the parameters that AdamW trains
   std::int64_t ns_steps = 5;  // muon: Newton-Schulz steps (optim/newton_schulz.h)
-  // adagrad: weight of the term l1 |x|, which makes weights x sparse
+  // qcmd-adagrad, qrda-adagrad: factor l1 of the term l1 |x|, which makes weights x sparse
   double l1 = 0;
-  double delta = 1e-3;           // added to the root of the sum of squares
+  double delta = 1e-3;           // the same two: added to the root of the sum of squares
   Center center = Center::Init;  // qrda-adagrad: `start` in ops/adagrad.h
 };
 

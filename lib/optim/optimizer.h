@@ -13,7 +13,7 @@ namespace abtrain::optim {
 
 // The learning rates of a step, as scalars in device memory, so that a captured step
 // (device/graph.h) uses the current rates whenever it is replayed. They are fp64 on the CPU and
-// fp32 on a GPU, as its kernels expect.
+// fp32 on a GPU, as its kernels expect. Factors of weights have a rate of their own.
 class Rates {
  public:
   explicit Rates(c10::Device device);
@@ -31,7 +31,7 @@ class Rates {
   at::Tensor dense_, factors_;
 };
 
-// The contents of a flat state buffer.
+// The contents of a flat buffer of optimizer state (a moment).
 enum class MomentKind {
   Gradients,         // a weighted sum of gradients
   SquaredGradients,  // a weighted sum of squared gradients
@@ -40,7 +40,7 @@ enum class MomentKind {
 
 class Optimizer {
  public:
-  // moments: the contents of each of a block's flat state buffers, for parameters that are factors.
+  // `moments`: the contents of each moment buffer, as far as it belongs to factors.
   Optimizer(const OptimizerOptions& options, std::vector<MomentKind> moments)
       : options_(options), moments_(std::move(moments)) {}
   virtual ~Optimizer() = default;

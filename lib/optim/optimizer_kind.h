@@ -25,7 +25,7 @@ struct OptimizerKind {
   const char* name;
   std::unique_ptr<Optimizer> (*make)(const OptimizerOptions& options);
   Penalty penalty = Penalty::None;
-  // The optimizer's sums of gradients assume that nothing else changes the weights.
+  // The optimizer keeps sums that are valid only if nothing else changes the weights.
   bool owns_weights = false;
   // The weights are a starting point minus the scaled sum of all gradients times the current rate
   // (ops/adagrad.h), so a rate that falls to 0 would return them to the start.

@@ -13,7 +13,7 @@ namespace abtrain::optim {
 
 namespace {
 
-// A fresh tensor (not an autograd view) over the flat buffer.
+// A tensor in the memory of the flat buffer, but not an autograd view of it.
 at::Tensor view_of(
     const at::Tensor& flat, std::int64_t offset, at::IntArrayRef sizes, at::IntArrayRef strides) {
   at::Tensor view = at::empty({0}, flat.options());

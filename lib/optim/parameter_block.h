@@ -19,10 +19,10 @@ struct ParameterRef {
   std::string name;
   at::Tensor* tensor = nullptr;   // rebound to a view of the flat buffer
   bool decays = true;             // weight decay applies
-  bool is_factor = false;         // method.factor_lr_scale applies
+  bool is_factor = false;         // a factor of a weight: method.factor_lr_scale applies
   int position = 0;               // in the order of the forward pass
   std::int64_t matrices = 1;      // number of matrices stacked vertically in it
-  bool halves_decay = false;      // its product's other factor takes the rest
+  bool halves_decay = false;      // half the decay: the weight's other factor gets the rest
 };
 
 // Parameters of a block that are trained alike, in the form that fused kernels expect: lists of
@@ -31,13 +31,13 @@ struct ParameterRef {
 struct Slice {
   bool decays = true;
   bool is_factor = false;
-  bool is_matrix = false;                 // or a convolution
+  bool is_matrix = false;                 // matrices or convolutions
   bool halves_decay = false;
   std::vector<std::size_t> indices = {};  // positions in the block
   std::vector<at::Tensor> values = {}, gradients = {}, steps = {};
   std::vector<std::vector<at::Tensor>> moments = {};
 
-  // The weight decay of these parameters.
+  // The weight decay that applies to these parameters.
   double decay(const OptimizerOptions& options) const;
 };
 
@@ -80,8 +80,7 @@ class ParameterBlock {
   const std::vector<at::Tensor>& moment_views(int which) const {
     return all_.moments[static_cast<std::size_t>(which)];
   }
-  // Steps taken since the moments were zero, one fp32 scalar tensor per
-  // parameter.
+  // Steps taken since the moments were zero, one fp32 scalar tensor per parameter.
   const std::vector<at::Tensor>& steps() const {
     return all_.steps;
   }
@@ -101,9 +100,9 @@ class ParameterBlock {
   // Frees the gradients' memory; no backward pass may follow.
   void drop_gradients();
 
-  // Takes over the moments and step counts of `old`'s parameters with the same name and element
-  // count, which must also have the same strides. The moments of factors stay zero, because their
-  // basis is new.
+  // Copies the moments and step counts of those of `old`'s parameters that have the same name and
+  // element count; they must also have the same strides. The moments of factors stay zero, because
+  // new factors have another basis.
   void adopt(const ParameterBlock& old);
   // Saves or loads the values, moments, step counts and memory layout of each parameter. Load into
   // a block of the same parameters.
@@ -119,7 +118,7 @@ class ParameterBlock {
   std::vector<std::vector<std::int64_t>> strides_;  // one list per parameter
   at::Tensor values_, gradients_, moments_;
   at::Tensor steps_;  // one per parameter
-  Slice all_;         // of all parameters
+  Slice all_;         // views of all parameters
   std::vector<Slice> slices_;
 };
 

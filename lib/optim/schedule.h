@@ -7,9 +7,8 @@
 
 namespace abtrain::optim {
 
-// The rate warms up linearly from warmup_from to the peak over the warm-up
-// steps, then follows the named curve over the rest of the run; cosine and
-// linear end at final_lr.
+// The rate warms up linearly from warmup_from to the peak over the warm-up steps, then follows the
+// named curve over the rest of the run; cosine and linear end at final_lr.
 struct Schedule {
   ScheduleOptions options;
   double peak;  // the optimizer's lr

@@ -1,4 +1,4 @@
-// PyTorch's SGD with momentum and Nesterov. Weight decay is added to the gradient.
+// PyTorch's SGD with momentum, optionally Nesterov's. Weight decay is added to the gradient.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_sgd.h>

@@ -23,8 +23,8 @@ double order_copies(const OrderOptions& options, std::int64_t batch, int workers
   }
   const bool examples = batch > 0;
   if (!kind.decides_together || workers == 1) {
-    // S and, without pairs, the mean and the total. Without `examples`, also the difference being
-    // balanced and, with pairs, the waiting gradient.
+    // S and, without pairs, mean_ and total_. Without `examples`, also the difference being
+    // balanced and, with pairs, the first gradient of the pair.
     return kind.decides_pairs ? (examples ? 1 : 3) : (examples ? 3 : 4);
   }
   const double message = options.wire == OrderWire::Fp32   ? 1
@@ -35,7 +35,7 @@ double order_copies(const OrderOptions& options, std::int64_t batch, int workers
   // receiving worker.
   const bool has_third = examples || options.wire == OrderWire::Int8;
   const double messages = (has_third ? 3 : 2) * pairs;
-  // The gradients waiting or being balanced, the messages sent and received, and S.
+  // Each pair's gradient or difference, the messages sent and received, and a share of S.
   return pairs + messages * message + 1.0 / workers;
 }
 
@@ -182,7 +182,6 @@ void Balancer::advance(std::int64_t units) {
   if (place_ != published_.units()) {
     return;
   }
-  // The epoch ends.
   settle();
   order_.end_epoch();
   sum_.zero_();

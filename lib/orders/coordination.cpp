@@ -15,7 +15,7 @@ namespace abtrain::orders {
 
 namespace {
 
-// Leaves differences in fp32 for a worker alone, because it sends nothing.
+// Selects fp32 for a worker alone, because it sends nothing.
 OrderOptions wire_of(OrderOptions options, int workers) {
   options.wire = workers == 1 ? OrderWire::Fp32 : options.wire;
   return options;
@@ -172,7 +172,8 @@ void Coordination::exchange() {
   }
 }
 
-// For rows row_, row_ + 1, ...: computes <S, D_j>, and <D_j, D_i> for i < j.
+// For rows j from row_ on: computes <S, D_j>, and <D_j, D_i> for i < j, and starts to sum them over
+// the workers.
 void Coordination::start_run() {
   triangle_ = rows_->products(row_, std::min(kProductRows, rows_->size() - row_), sum_);
   if (workers_ > 1) {

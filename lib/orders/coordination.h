@@ -1,14 +1,15 @@
 // The order server of CD-GraB (Cooper et al., arXiv 2302.00845, algorithm 2), distributed: the
-// workers of a group together decide the signs of all their gradient differences, worker by worker
-// and pair by pair. Each worker holds only its share of the coordinates of the running sum S.
+// workers of a group together decide the signs of all their gradient differences D, pair by pair
+// and, within a pair, worker by worker. Each worker holds only its share of the coordinates of the
+// running sum S.
 //
-// Each worker sends the coordinates of its differences D to the workers that own them (all-to-all,
-// encoded by a DifferenceWire). The owners compute the products of all rows with one another and
-// with S. Summed over the workers (all-reduce), these products are bit-identical on every worker
-// and give it all signs (ops/pair_signs.h). A pair thus costs each of n workers (n - 1) / n of one
-// message, whereas a single server would receive n - 1 messages. The computation is distributed as
-// well. Both collectives overlap training: send() and advance() never wait for a collective that
-// they have just started.
+// Each worker sends the coordinates of its differences to the workers that own them (all-to-all,
+// encoded by a DifferenceWire). The owners compute the inner products of all differences ("rows")
+// with one another and with S. Summed over the workers (all-reduce), these products are
+// bit-identical on every worker and determine all signs (ops/pair_signs.h). A pair thus costs each
+// of n workers (n - 1) / n of one message, whereas a single server would receive n - 1 messages.
+// Both collectives overlap training: send() and advance() do not wait for a collective that they
+// have just started, unless there are more than kProductRows rows.
 //
 // A worker without a group sends nothing, and its differences are fp32. Call all functions under an
 // at::NoGradGuard.
@@ -35,9 +36,9 @@ constexpr std::int64_t kProductRows = 128;
 
 class Coordination {
  public:
-  // Differences of `numel` numbers, `pairs` at a time. `group` is null for a
-  // worker alone; otherwise it must outlive this object. `signs` gets all workers'
-  // signs: pair 0 of each worker, then pair 1 of each, ...
+  // Each worker has `pairs` differences of `numel` numbers at a time. `group` is null for a worker
+  // alone; otherwise it must outlive this object. `signs` gets all workers' signs: pair 0 of each
+  // worker, then pair 1 of each, ...
   Coordination(
       const OrderOptions& options, std::int64_t numel, std::int64_t pairs, c10::Device device,
       comm::Communicator* group, SignQueue& signs);
@@ -50,10 +51,10 @@ class Coordination {
   // For a worker alone: D = gradient - mean.
   void center(
       const at::Tensor& gradient, const at::Tensor& mean, std::int64_t begin, std::int64_t count);
-  // Collective. Finishes the exchange in flight, if any, then sends the pair, whose elements must
-  // all have been taken.
+  // Collective. Finishes the exchange in flight, if any, then starts to send the pair's difference,
+  // whose elements must all have been taken.
   void send();
-  // send() for the rows of `differences`, pairs x numel.
+  // Like send(), but sends the rows of `differences` (pairs x numel).
   void send_rows(const at::Tensor& differences);
   // Collective. Advances the exchange in flight, if any, by one stage.
   void advance();
@@ -70,7 +71,8 @@ class Coordination {
  private:
   enum class Stage { Idle, Differences, Products };
 
-  // The numbers begin .. end - 1 of a range; inner .. rest - 1 are those that fill whole items.
+  // The numbers begin .. end - 1 of a range. Of these, inner .. rest - 1 fill whole items of a
+  // message (orders/difference_wire.h).
   struct Cut {
     std::int64_t begin, inner, rest, end;
   };
@@ -89,9 +91,9 @@ class Coordination {
   std::vector<std::int64_t> counts_;  // elements sent to each worker
   std::int64_t numel_;
   at::Tensor first_;                 // gradient of a pair's first unit, later the difference
-  at::Tensor kept_;                  // its whole items, encoded, if the wire keeps messages
+  at::Tensor kept_;                  // whole items of first_, encoded, if format().keeps_messages
   std::vector<std::int64_t> edges_;  // items that send() must still encode
-  at::Tensor messages_;              // this worker's own, pairs x elements
+  at::Tensor messages_;              // this worker's messages, pairs x elements
   at::Tensor outbox_;                // messages_ grouped by receiving worker
   at::Tensor inbox_;
   std::optional<DifferenceRows> rows_;  // this worker's share of each row

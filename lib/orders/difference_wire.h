@@ -1,8 +1,8 @@
-// How gradient differences travel between the workers of `order: cd-grab`: as
-// fp32, or as 8-bit codes (ops/difference_codes.h).
+// The form in which the workers of `order: cd-grab` send gradient differences: fp32, or 8-bit codes
+// (ops/difference_codes.h).
 //
-// A message is a row of items. Whole items are distributed among n workers: worker i gets the items
-// floor(items i / n) .. floor(items (i + 1) / n) - 1 of every message.
+// A message is a row of items: fp32 numbers or records of codes. Of every message, worker i of n
+// gets the items floor(items i / n) .. floor(items (i + 1) / n) - 1.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,7 @@ class DifferenceWire {
     std::int64_t items = 0;
     std::int64_t elements = 1;  // per item
     std::int64_t numbers = 1;   // represented by one item; the vector's last item may have fewer
-    // Whether the first of two gradients waits for the second as an encoded message, which moves
+    // Whether the first gradient of a pair is encoded while it waits for the second, which moves
     // less memory (ops::encode_difference_of_kept).
     bool keeps_messages = false;
   };
@@ -58,7 +58,7 @@ class DifferenceWire {
 };
 
 // Bytes that worker `worker` of `workers` sends when each has `pairs` differences of `numel`
-// numbers: its messages except its own share of them, and the scalar products.
+// numbers: its messages except the share that it keeps, and the inner products.
 std::int64_t difference_bytes(
     const OrderOptions& options, std::int64_t numel, std::int64_t pairs, int workers, int worker);
 

@@ -18,7 +18,7 @@ struct OrderKind {
   // Makes an order that is known in advance; null: a Balancer derives it from
   // gradients (orders/balancer.h).
   std::unique_ptr<data::ExampleOrder> (*make)(const data::OrderSetting&) = nullptr;
-  // A Balancer decides on pairs of neighbors, otherwise on single units.
+  // Whether a Balancer decides on pairs of neighbors or on single units.
   bool decides_pairs = false;
   // Workers that average their gradients decide together, by sending gradient differences;
   // otherwise each worker decides alone.

@@ -9,8 +9,8 @@ class Fields;
 
 namespace abtrain::orders {
 
-// The units of an order derived from gradients: a worker's examples of a step, which stay together,
-// or single examples.
+// The units of an order derived from gradients: all of a worker's examples of a step, which stay
+// together, or single examples.
 enum class OrderUnit { Microbatch, Example };
 // The form in which cd-grab sends gradient differences.
 enum class OrderWire { Fp32, Int8 };

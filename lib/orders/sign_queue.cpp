@@ -12,7 +12,7 @@ void SignQueue::push(const at::Tensor& signs) {
 }
 
 void SignQueue::take(bool wait, const std::function<void(const std::vector<int>& signs)>& take) {
-  // The last copy queued on a GPU may still be running; earlier ones are done.
+  // The last copy queued on a GPU may still be running; earlier ones are usually done.
   while (copies_.size() > 1 || (!copies_.empty() && (wait || !copies_.front().host.is_pinned()))) {
     const Copy copy = std::move(copies_.front());
     copies_.pop_front();

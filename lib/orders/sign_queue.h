@@ -1,4 +1,4 @@
-// Signs computed on a device, on their way to the host.
+// A Balancer's decisions (signs), on their way from a device to the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,8 +16,8 @@ class SignQueue {
  public:
   // Signs are int8, 1 or -1.
   void push(const at::Tensor& signs);
-  // Calls take(signs) for the signs that have arrived, in the order of push(),
-  // without waiting for a GPU; with `wait`, for all of them.
+  // Calls take(signs) for each push(), in order. Without `wait`, leaves out the last signs from a
+  // GPU, which may still be under way.
   void take(bool wait, const std::function<void(const std::vector<int>& signs)>& take);
 
  private:

@@ -1,4 +1,4 @@
-// Per-example gradients that were built one by one.
+// Per-example gradients, each held in memory as a whole.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -15,17 +15,17 @@ using wire::Type;
 
 namespace {
 
-constexpr double kTellAfter = 2;  // seconds
-// The other workers wait this many seconds longer than worker 0, which can name the missing
+constexpr double kTellAfter = 2;  // seconds until options_.waiting is called
+// The other workers wait this many seconds longer than worker 0: only it can name the missing
 // workers.
 constexpr double kLead = 10;
-// How long the others wait while worker 0 writes the report of a run.
+// How long the other workers wait for worker 0 to write the report of a run.
 constexpr std::chrono::minutes kReport{10};
 
 }  // namespace
 
-// Returns the workers that have not answered. Only worker 0 knows all of them; every other worker
-// waits for worker 0 alone.
+// Returns the workers that have not voted. Only worker 0 knows them; every other worker waits for
+// worker 0 alone.
 std::vector<int> ControlChannel::missing() {
   if (!is_hub()) {
     return {0};
@@ -92,7 +92,7 @@ std::vector<std::string> ControlChannel::agree(std::exception_ptr mine, const st
        failed ? message_of(mine) : text});
   std::unique_lock lock(mutex_);
   wait_for_others(lock, [&] { return verdict_ || failure_.happened(); });
-  if (!verdict_) {  // a failure after the verdict belongs to later calls
+  if (!verdict_) {  // a failure after the verdict concerns later calls
     failure_.throw_if_happened();
   }
   const Message verdict = *std::exchange(verdict_, std::nullopt);
@@ -135,7 +135,7 @@ void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
     if (failure_.happened()) {
       return;
     }
-    closing_ = true;  // the others end now; that is no failure
+    closing_ = true;  // the other workers end now, which is no failure
   }
   try {
     to_hub(

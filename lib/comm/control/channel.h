@@ -1,11 +1,11 @@
-// Control among processes, over TCP connections from all workers to worker 0. One thread in each
-// process serves the connections. They also carry errors, and a connection that ends reveals a dead
-// process within moments.
+// Control messages (control.h) among workers that are processes. Each has a TCP connection to
+// worker 0, the hub; one thread per process serves its connections. They also carry errors, and a
+// connection that ends reveals a dead process within moments.
 //
 // How a stop works: a worker that notices a signal asks worker 0, which asks all workers how many
 // steps they have begun. A worker that has answered begins no further step until worker 0 has
-// announced the largest of these numbers, the step at which all stop. The threads send the answers,
-// so no step has to finish first.
+// announced the largest of these numbers, the step at which all stop. The channels' threads send
+// the answers, so no step has to finish first.
 #pragma once
 
 #include <atomic>
@@ -29,18 +29,17 @@
 namespace abtrain::comm {
 
 struct ControlOptions : wire::MeetOptions {
-  std::function<bool()> wanted;  // whether to stop; called at every step
-  // The channel's thread calls this once, when another worker has failed or is gone. `cause` is an
-  // error that names the worker in its message; `gone` is the worker that cannot report the error
-  // itself, or -1.
+  std::function<bool()> wanted;  // returns true if the run should stop; called at every step
+  // The channel's thread calls this once, when another worker has failed or is lost. The message of
+  // `cause` names that worker. `gone` is its rank if its connection to this process has ended,
+  // otherwise -1.
   std::function<void(std::exception_ptr cause, int gone)> on_failure;
-  // A connection whose other end takes no bytes for this many seconds counts as
-  // lost.
+  // A connection whose other end takes no bytes for this many seconds counts as lost.
   double send_timeout = 30;
   // Seconds that agree() and share() wait for the others.
   double patience = 300;
-  // Called while agree() or share() waits, with the names of the workers that have not come, and at
-  // the end with "".
+  // Called when agree() or share() has waited for 2 s, with the names of the missing workers, and
+  // at the end of that wait with "".
   std::function<void(const std::string& names)> waiting = [](const std::string&) {};
 };
 
@@ -53,10 +52,10 @@ class ControlChannel : public Control {
   bool stop_before(int worker, std::int64_t t) override;
   void post(int worker, std::int64_t steps, const Spent& spent) override;
 
-  // Collective. Returns if all workers came without an error. Otherwise the lowest worker that had
+  // Collective. Returns if no worker has an error (`mine`). Otherwise the lowest-ranked worker with
   // an error rethrows it, and the others throw an error of the same kind that names that worker.
   // Every worker passes a `text` without 0 bytes; the result holds all texts in rank order. Throws
-  // TimedOut, which names the workers that did not come.
+  // TimedOut, which names the missing workers.
   std::vector<std::string> agree(std::exception_ptr mine, const std::string& text = "");
   // Gives worker 0's bytes to all workers. All pass the same number of bytes, at most
   // wire::kMaxTextLength. Collective; worker 0 does not wait for the others.
@@ -67,12 +66,12 @@ class ControlChannel : public Control {
   // Tells the other workers about an error, unless one of them reported it. From then on, the end
   // of their connections does not count as a failure.
   void fail(const std::exception_ptr& cause) noexcept;
-  // The error that another worker reported, or one that says that a worker is lost; null while all
-  // is well.
+  // The first error that another worker reported, or one that says that a worker is lost; null if
+  // there is none.
   std::exception_ptr cause() const {
     return failure_.cause();
   }
-  // Ends the channel. Collective: from now on, the end of a connection does not count as a failure.
+  // Ends the channel. Collective. From now on, the end of a connection does not count as a failure.
   void close() noexcept;
   // After close(): waits until all workers have called close(), so that they end at the same time.
   void wait_for_all() noexcept;
@@ -92,8 +91,8 @@ class ControlChannel : public Control {
   std::vector<int> missing();
   void serve();
   bool is_sound(const wire::Message& message, std::size_t connection) const;
-  void handle(const wire::Message& message);         // from worker 0 or itself
-  void handle_at_hub(const wire::Message& message);  // hub: from any worker
+  void handle(const wire::Message& message);         // a message from worker 0
+  void handle_at_hub(const wire::Message& message);  // on worker 0: a message from any worker
   void lost(std::size_t connection, const char* why);
   void send(std::size_t connection, const wire::Message& message);
   void to_hub(const wire::Message& message);
@@ -103,15 +102,15 @@ class ControlChannel : public Control {
 
   ControlOptions options_;
   wire::Connections met_;
-  std::vector<wire::Inbox> inboxes_;  // used by the thread only; one per met_.sockets
+  std::vector<wire::Inbox> inboxes_;  // one per socket in met_; used by the thread only
 
   std::atomic<double> patience_;
   std::mutex send_mutex_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::int64_t begun_ = 0;
+  std::int64_t begun_ = 0;       // steps begun
   bool asked_for_stop_ = false;  // this worker has asked worker 0
-  bool holding_ = false;         // has answered Ask, waits for StopAt
+  bool holding_ = false;         // has answered Ask and waits for StopAt
   std::int64_t stop_at_ = -1;
   std::optional<wire::Message> verdict_;  // not yet taken by agree()
   std::deque<std::string> shared_;        // not yet taken by share()

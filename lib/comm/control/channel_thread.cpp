@@ -1,4 +1,4 @@
-// The thread of a control channel, and the messages that it sends.
+// The thread of a control channel, and the sending and handling of messages.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -19,7 +19,7 @@ namespace {
 using wire::Message;
 using wire::Type;
 
-// True for the codes that error_of() accepts. Codes from 127 on say how a process ended.
+// True for the exit codes that error_of() accepts. Codes from 127 on do not stand for an Error.
 bool is_error(std::int64_t code) {
   return code > 0 && code < 127 && std::ranges::find(kExitCodes, code) != kExitCodes.end();
 }
@@ -50,7 +50,7 @@ ControlChannel::~ControlChannel() {
 // The thread's body: runs until all connections have ended.
 void ControlChannel::serve() {
   for (;;) {
-    std::vector<pollfd> waits;  // poll() skips those with -1
+    std::vector<pollfd> waits;  // poll() skips entries with fd -1
     {
       const std::lock_guard lock(mutex_);
       for (std::size_t i = 0; i < met_.sockets.size(); ++i) {
@@ -61,13 +61,13 @@ void ControlChannel::serve() {
       return;
     }
     if (::poll(waits.data(), waits.size(), -1) < 0) {
-      continue;  // a signal
+      continue;  // interrupted by a signal
     }
     for (std::size_t i = 0; i < waits.size(); ++i) {
       if (waits[i].revents == 0) {
         continue;
       }
-      // This never waits for the rest of a message.
+      // read() never waits for the rest of a message.
       const auto state =
           inboxes_[i].read(met_.sockets[i], [&](const Message& m) { return is_sound(m, i); });
       if (state == wire::Inbox::State::Waiting) {
@@ -142,7 +142,8 @@ void ControlChannel::lost(std::size_t connection, const char* why) {
   take_failure(message, true);
 }
 
-// Shuts down a connection that is lost or no longer read at the other end; serve() then reports it.
+// Sends a message. If the other end is gone or no longer reads, shuts down the connection; serve()
+// then reports the loss.
 void ControlChannel::send(std::size_t connection, const Message& message) {
   const std::lock_guard lock(send_mutex_);
   const Socket& socket = met_.sockets[connection];
@@ -209,7 +210,7 @@ void ControlChannel::handle_at_hub(const Message& message) {
         result.type = Type::Verdict;
         std::ranges::fill(votes_, std::nullopt);
         if (result.value != 0) {
-          closing_ = true;  // workers that receive the error may be gone before this one
+          closing_ = true;  // workers that receive the error may exit before this one
         }
         to_all(result);
       }
@@ -271,7 +272,7 @@ void ControlChannel::take_failure(const Message& message, bool is_gone) {
   {
     const std::lock_guard lock(mutex_);
     if (closing_ || !failure_.set(cause)) {
-      return;  // at the end of the run, or an echo
+      return;  // at the end of the run, or an echo of an earlier failure
     }
     changed_.notify_all();
   }

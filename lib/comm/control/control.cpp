@@ -12,8 +12,8 @@ namespace abtrain::comm {
 
 namespace {
 
-// Workers are at most one synchronization apart, and post fewer times than this between two
-// synchronizations.
+// More rows are never needed: workers are at most one synchronization apart, and post fewer times
+// than this between two synchronizations.
 constexpr std::size_t kMaxRows = 1024;
 
 }  // namespace

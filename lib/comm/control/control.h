@@ -1,6 +1,6 @@
-// Messages among workers outside of collectives: to stop, all at the same step, and to tell worker
-// 0 how a worker has spent its time. No message waits until another worker finishes a step. A step
-// without such messages costs next to nothing and sends nothing.
+// Messages among workers outside of collectives. They make all workers stop at the same step, tell
+// worker 0 how each worker has spent its time, and pass bytes from worker 0 to all. No message
+// waits until another worker finishes a step. A step without messages costs next to nothing.
 #pragma once
 
 #include <condition_variable>
@@ -49,9 +49,9 @@ class Control {
   // dropped. Thread-safe.
   virtual void post(int worker, std::int64_t steps, const Spent& spent);
   // Gives worker 0's bytes to all workers; all pass the same number of bytes. Collective; worker 0
-  // does not wait for the others. A waiting worker calls `check`, which may throw. Throws
-  // Error(PeerLost) when another worker has failed. The base class, for a single worker, does
-  // nothing.
+  // does not wait for the others. LocalControl calls `check`, which may throw, while a worker
+  // waits. ControlChannel throws Error(PeerLost) when another worker has failed. The base class,
+  // for a single worker, does nothing.
   virtual void share(
       int /*worker*/, void* /*data*/, std::size_t /*bytes*/,
       const std::function<void()>& /*check*/) {}
@@ -68,8 +68,8 @@ class Control {
   AllSpent latest_;
 };
 
-// For workers that are threads of one process. `wanted` is called at every step
-// and returns true when the run should stop (after a signal).
+// For workers that are threads of one process. `wanted` is called at every step and returns true
+// when the run should stop (after a signal).
 class LocalControl : public Control {
  public:
   LocalControl(int workers, std::function<bool()> wanted);
@@ -80,7 +80,7 @@ class LocalControl : public Control {
  private:
   std::mutex mutex_;
   std::condition_variable shared_;
-  std::vector<std::string> texts_;  // shared by worker 0 so far
+  std::vector<std::string> texts_;  // from worker 0, one per share()
   std::vector<std::size_t> taken_;  // number of texts that each worker has taken
   std::function<bool()> wanted_;
   std::vector<std::int64_t> begun_;  // steps begun, by worker

@@ -14,7 +14,7 @@ namespace abtrain::comm::wire {
 
 namespace {
 
-// Seconds to wait for an answer at one address if worker 0 has several.
+// Seconds to wait for an answer at one address if worker 0 has several addresses.
 constexpr double kTurnSeconds = 5;
 Meeting invite(const Socket& listener, const std::string& address) {
   Meeting meeting;
@@ -76,9 +76,9 @@ class Joining {
   }
 
  private:
-  // Receives worker 0's reply, known by its token. Somebody else may answer: another host may have
-  // one of worker 0's addresses (on its own bridges), and a connection to a port of this host where
-  // nobody listens can connect to itself.
+  // Receives worker 0's reply, recognized by its token. Somebody else may answer: another host may
+  // use one of worker 0's addresses for its own network bridge, and a connection to a port of this
+  // host where nobody listens can connect to itself.
   std::optional<Message> hear(const Socket& socket, double seconds) const {
     return receive(socket, seconds, [&](const Message& message) {
       return message.value == meeting_.token && message.rank == 0 &&

@@ -18,9 +18,9 @@
 
 namespace abtrain::comm::wire {
 
-// Worker 0's address. The size is fixed, as ShareBytes requires.
+// Worker 0's announcement. The size is fixed, as ShareBytes requires.
 struct Meeting {
-  std::int64_t token = 0;  // of this run
+  std::int64_t token = 0;  // random; identifies this run
   std::int32_t port = 0;
   std::array<char, 276> addresses{};  // as many as fit, separated by spaces
 };
@@ -41,8 +41,8 @@ struct Connections {
   std::vector<std::string> hosts;  // by rank; "" if it is not known
 };
 
-// Collective. Throws Error(PeerLost) when a process does not come in time. Throws Error(Config)
-// when a rank comes twice or when processes differ in the secret or in the number of processes.
+// Collective. Throws Error(PeerLost) when a process does not connect in time. Throws Error(Config)
+// when two claim one rank, or when processes differ in the secret or in the number of processes.
 Connections meet(const MeetOptions& options);
 
 }  // namespace abtrain::comm::wire

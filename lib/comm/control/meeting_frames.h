@@ -1,4 +1,4 @@
-// The frames that a meeting sends, and the text that both sides authenticate.
+// The contents of a meeting's messages, and the text that both sides authenticate.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@ using Nonce = std::array<unsigned char, 32>;
 
 // The text of a Hello. The host's name follows it.
 struct Greeting {
-  std::int32_t size;        // number of processes that this one was told
-  std::uint32_t is_sealed;  // nonzero: it has a secret
-  // Random, but the same in every attempt of one process.
+  std::int32_t size;        // number of processes, as this process knows it
+  std::uint32_t is_sealed;  // nonzero: this process has a secret
+  // Random; the same in all connections that one process attempts.
   std::array<unsigned char, 16> process;
   Nonce nonce;  // of this connection
 };
@@ -35,11 +35,11 @@ static_assert(std::has_unique_object_representations_v<Meeting>);
 static_assert(std::has_unique_object_representations_v<Greeting>);
 static_assert(std::has_unique_object_representations_v<Challenge>);
 
-constexpr double kAnswerSeconds = 1;  // an answer fits into any socket buffer
+constexpr double kAnswerSeconds = 1;  // time to send an answer, which fits any socket buffer
 
-// The text that both sides authenticate. The role keeps either side from returning the other side's
-// answer, the nonces prevent replaying an answer from another connection, and the meeting keeps a
-// worker from being sent to a place that worker 0 has not named.
+// The text that both sides authenticate. `role` (below) keeps either side from returning the other
+// side's answer, the nonces prevent replaying an answer from another connection, and `meeting`
+// keeps a worker from being sent to an address that worker 0 has not named.
 inline std::string transcript(
     const char* role, const Meeting& meeting, const Message& hello, const Nonce& nonce) {
   return formatted(

@@ -14,15 +14,15 @@ namespace abtrain::comm::wire {
 
 namespace {
 
-// Connections to keep besides the workers'; beyond this number the oldest is dropped.
+// Unidentified connections to keep besides one per worker; beyond that, the oldest is dropped.
 constexpr std::size_t kMaxStrangers = 64;
 
-// A connection that does not belong to the run, at least not yet.
+// A connection that has not been accepted as a worker of the run (yet).
 struct Guest {
   Socket socket;
   Inbox inbox = {};
-  std::optional<Message> hello = {};  // set once it has shown the token
-  Nonce nonce = {};                   // set once it is challenged
+  std::optional<Message> hello = {};  // set once the guest has shown the token
+  Nonce nonce = {};                   // set once the guest is challenged
 };
 
 class Welcoming {
@@ -36,7 +36,7 @@ class Welcoming {
     processes_.resize(size);
   }
 
-  // Reads all connections as their bytes arrive, so that none holds up another.
+  // Reads all connections as their bytes arrive, so that a slow guest does not delay the others.
   Connections run() {
     const Deadline deadline(options_.connect_timeout);
     while (left_ > 0) {
@@ -50,7 +50,7 @@ class Welcoming {
           "{} of {} workers did not connect to worker 0 on {} within {} s: {}", left_,
           options_.size, met_.hosts[0], options_.connect_timeout, missing());
       if (ready < 0) {
-        continue;  // a signal
+        continue;  // interrupted by a signal
       }
       auto guest = guests_.begin();
       for (std::size_t k = 1; k < waits.size(); ++k) {
@@ -98,7 +98,7 @@ class Welcoming {
         static_cast<std::size_t>(left_) > ranks.size() ? ", ..." : "");
   }
 
-  // Returns false if the connection is to be dropped.
+  // Returns false once the guest is welcomed or to be dropped.
   bool hear(Guest& guest) {
     const auto state = guest.inbox.read(guest.socket, [&](const Message& message) {
       return message.value == meeting_.token &&
@@ -171,7 +171,7 @@ class Welcoming {
     const auto rank = static_cast<std::size_t>(guest.hello->rank);
     const auto greeting = *read_as<Greeting>(guest.hello->text);
     const bool has_come = met_.sockets[rank].is_open();
-    // A process connects again when an answer was late.
+    // A process that received an answer too late connects again.
     if (has_come && processes_[rank] != greeting.process) {
       answer(
           guest, Type::Refused,

@@ -30,8 +30,8 @@ class Secret {
 };
 
 // Reads the secret from ABTRAIN_SECRET or from the file that ABTRAIN_SECRET_FILE names; the result
-// is not set if neither variable is. Throws Error for a secret that is too short or too long, and
-// for a file that cannot be read or that users other than its owner can access.
+// is not set if neither variable is. Throws Error if both are set, if the secret is too short or
+// too long, and if the file cannot be read or users other than its owner can access it.
 Secret secret_from_env();
 // The name of the variable that the secret comes from; empty if there is none.
 std::string secret_source();

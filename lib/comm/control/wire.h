@@ -1,5 +1,4 @@
-// The messages between the processes of a control channel: frames with a header and, for some
-// types, a text.
+// The messages between the processes of a control channel: a header and, for some types, a text.
 #pragma once
 
 #include <array>
@@ -16,7 +15,7 @@
 namespace abtrain::comm::wire {
 
 enum class Type : std::uint32_t {
-  // For the meeting (comm/control/meeting.h); value: token.
+  // For the meeting (comm/control/meeting.h). value: the run's token.
   Hello,      // text: who is joining
   Challenge,  // from worker 0: prove that you have the secret
   Proof,
@@ -24,15 +23,15 @@ enum class Type : std::uint32_t {
   Refused,  // text: why
 
   Shared,   // from worker 0 to all; text: the bytes
-  Stop,     // to worker 0: somebody wants to stop
+  Stop,     // to worker 0: the sender wants all to stop
   Ask,      // from worker 0: how many steps have you begun?
-  Begun,    // value: steps begun
-  StopAt,   // value: step at which all stop
-  Spent,    // to worker 0: value: steps done; text: a comm::Spent
-  Vote,     // value: exit code or 0; text: message
-  Verdict,  // rank: the worker; value and text as in Vote
-  Failed,   // rank: the worker; value: exit code; text: message
-  Bye  // to worker 0: value: steps, as Begun; from worker 0, once all have said it: you may end
+  Begun,    // to worker 0; value: steps begun
+  StopAt,   // from worker 0; value: step at which all stop
+  Spent,    // to worker 0; value: steps done; text: a comm::Spent
+  Vote,     // to worker 0; value: exit code or 0; text: message
+  Verdict,  // from worker 0; rank: a worker with an error; value and text: as in Vote
+  Failed,   // rank: the failed worker; value: exit code; text: message
+  Bye       // value: steps, as in Begun; from worker 0, once all have said it: you may end
 };
 
 struct Message {
@@ -80,7 +79,7 @@ class Inbox {
     Gone,      // the other end is gone
     Nonsense,  // not a message, or an unexpected one
   };
-  // Says whether a message is expected; its text has not been read yet.
+  // Returns whether a message is expected. Called before its text has been read.
   using Check = std::function<bool(const Message&)>;
 
   // Reads the bytes that have arrived. Call it again after Waiting, and after take().

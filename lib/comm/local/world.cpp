@@ -23,8 +23,8 @@ namespace {
 
 using Kind = Call::Kind;
 
-// Up to this many bytes over all members, one member does all the work: meeting a second time would
-// cost more.
+// Up to this many bytes over all members, one member does all the work: waiting for each other a
+// second time would cost more.
 constexpr std::int64_t kAloneBytes = 256 << 10;
 
 // Copies a piece between flat buffers. On the CPU, copies bytes without making views, which saves
@@ -85,8 +85,8 @@ struct LocalOperation {
   std::vector<std::pair<std::shared_ptr<LocalGroup>, int>> parts;
 };
 
-// The state that the members of a group share: the collectives under way and the points where the
-// members meet.
+// The state that the members of a group share: the collectives under way, and the means to wait for
+// each other.
 class LocalGroup {
  public:
   LocalGroup(std::shared_ptr<LocalWorld> world, std::vector<int> workers)
@@ -99,7 +99,7 @@ class LocalGroup {
     return *world_;
   }
 
-  // Posts the member's call number `sequence` (from 0). Returns at once.
+  // Posts the member's call number `sequence` (from 0). Does not wait for the others.
   std::shared_ptr<LocalOperation> post(int rank, std::uint64_t sequence, Call call) {
     std::shared_ptr<LocalOperation> operation;
     {
@@ -138,7 +138,7 @@ class LocalGroup {
     if (!operation.done) {
       ++operation.at_work;
       lock.unlock();
-      // The call is checked and large, so this share is CPU work that cannot throw.
+      // Only large CPU calls that have passed the check come here, so this cannot throw.
       do_share(operation, rank);
       lock.lock();
       --operation.at_work;
@@ -181,7 +181,8 @@ class LocalGroup {
     changed_.notify_all();
   }
 
-  // Returns when the flag is set; throws if the world fails before the operation is done.
+  // Returns when `flag` is set; throws if the world fails before the operation is done. A time-out
+  // names the workers that are not in `members`.
   void meet(
       Lock& lock, const LocalOperation& operation, const std::atomic<bool>& flag,
       const std::vector<bool>& members) {
@@ -297,7 +298,8 @@ class LocalMember {
     return open_.back();
   }
 
-  // Completes calls in order, as every member does, so that no two members wait for each other.
+  // Completes calls in order, as every member does, so that no two members wait for each other in
+  // different calls.
   void complete_up_to(const LocalOperation& operation) {
     while (!open_.empty() && open_.front()->sequence <= operation.sequence) {
       group->complete(*open_.front(), rank);

@@ -92,8 +92,8 @@ char* MpiCollective::bytes_at(const at::Tensor& tensor, std::int64_t element) co
   return static_cast<char*>(tensor.data_ptr()) + element * width_;
 }
 
-// Takes peers in the order rank + 1, rank + 2, ..., so that at any moment the members send to
-// different peers.
+// Opens the streams of a reduction. Takes peers in the order rank + 1, rank + 2, ..., so that at
+// any moment the members send to different peers.
 void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
   const int n = group_.size();
   const int rank = group_.rank;
@@ -168,8 +168,8 @@ std::int64_t MpiCollective::reduce(std::int64_t begin) {
   return end;
 }
 
-// Tests all streams at once, because every call into MPI polls the system for all of its
-// connections.
+// Returns whether any message has completed. Tests all streams at once, because every call into MPI
+// polls all of its connections.
 bool MpiCollective::take_arrivals() {
   std::vector<MpiStream*> streams;
   std::vector<MpiHandle> requests;

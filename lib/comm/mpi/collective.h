@@ -1,5 +1,5 @@
 // A collective under way in one process, as streams of messages to and from each other member. Only
-// the world's thread uses it.
+// the thread that makes all MPI calls uses it (comm/mpi/world.h).
 #pragma once
 
 #include <vector>
@@ -11,10 +11,11 @@
 
 namespace abtrain::comm {
 
-// A tag says to which call of a communicator a message belongs. From the lowest bit on, it holds
-// one bit for the phase, six bits for the call's number modulo kOpenCalls, and a hash of the call's
-// arguments. The hash fills the bits that are left: the library's largest tag (MPI_TAG_UB) has at
-// least 15 bits, 19 with Intel MPI between hosts, and 23 with Open MPI over UCX.
+// A message's tag says to which call of a communicator the message belongs. From the lowest bit on,
+// a tag holds one bit for the phase, six bits for the call's number modulo kOpenCalls, and a hash
+// of the call's arguments. The hash fills the bits that are left: the library's largest tag
+// (MPI_TAG_UB) has at least 15 bits, 19 with Intel MPI between hosts, and 23 with Open MPI over
+// UCX.
 struct MpiTags {
   // A call begins only if fewer calls than this have begun since the oldest unfinished one. So if
   // two calls have the same tag, each member has posted all messages of the earlier call before any
@@ -25,12 +26,12 @@ struct MpiTags {
 
   static MpiTags below(int bound);
   int tag(std::uint32_t number, std::uint32_t kind, int phase) const;
-  // Whether a tag has this call number, modulo kOpenCalls, but another hash, because it belongs to
-  // a different call.
+  // Whether a tag has this call number, modulo kOpenCalls, but another hash: then the sender has
+  // made a different call.
   bool differs(int tag, std::uint32_t number, std::uint32_t kind) const;
 };
 
-// A communicator as the world's thread sees it.
+// A communicator of the MPI thread.
 struct MpiGroup {
   MpiComm comm;
   MpiTags tags;
@@ -44,7 +45,7 @@ struct MpiGroup {
 
 class MpiCollective {
  public:
-  // Both arguments must outlive the collective.
+  // Both arguments must outlive this object.
   MpiCollective(MpiGroup& group, const Call& call);
 
   // Advances all transfers that can advance, and returns whether any has. Throws Error.
@@ -84,7 +85,7 @@ class MpiCollective {
   std::int64_t own_count_ = 0;
   std::int64_t reduced_ = 0;  // bytes
   at::Tensor rings_;
-  std::vector<MpiStream> parts_in_, parts_out_;  // to be reduced
+  std::vector<MpiStream> parts_in_, parts_out_;  // chunks to be reduced
   std::vector<MpiStream> results_in_, results_out_;
 };
 

@@ -1,6 +1,6 @@
 // Implements comm/mpi/table.h for one MPI. cmake/Mpi.cmake compiles this file once with Open MPI's
-// mpi.h and once with MPICH's. MPI's symbols come from the library that comm/mpi/library.cpp loaded
-// before.
+// mpi.h and once with MPICH's. MPI's symbols come from the library that comm/mpi/library.cpp has
+// loaded before this plug-in.
 #define _GNU_SOURCE  // RTLD_DEFAULT
 #include "comm/mpi/table.h"
 
@@ -171,9 +171,9 @@ static int probe(MpiHandle comm, int peer, int* there, int* tag) {
   return code;
 }
 
-// Not every Open MPI has these functions, so is_fault_tolerant() looks them up; they may be called
-// only after it has returned true. MPICH has them too, but its mpiexec ends all processes when one
-// is lost.
+// MPI's functions for fault tolerance. Not every Open MPI has them, so is_fault_tolerant() looks
+// them up; they may be called only after it has returned true. MPICH has them too, but its mpiexec
+// ends all processes when one is lost.
 static int (*ulfm_revoke)(MPI_Comm);
 static int (*ulfm_shrink)(MPI_Comm, MPI_Comm*);
 static int (*ulfm_is_revoked)(MPI_Comm, int*);
@@ -216,8 +216,8 @@ static int shrink(MpiHandle comm, MpiHandle* left) {
   return finish_comm(code, made, left);
 }
 
-// Returns an error if a process of the communicator is lost. By the time that a request ends with
-// an error, the loss is known.
+// Returns an error if a process of the communicator is lost. Once a request has ended with an
+// error, MPI knows the loss.
 static int check(MPI_Comm comm) {
   int revoked = 0;
   int code = ulfm_is_revoked(comm, &revoked);
@@ -263,7 +263,7 @@ static int test_some(
   int code = done > 0 || count == 0 ? check(comm_of(comm)) : MPI_SUCCESS;
   for (int i = 0; i < done && code == MPI_SUCCESS; ++i) {
     int flag = 0;
-    code = MPI_Test(&own[i], &flag, MPI_STATUS_IGNORE);  // frees it
+    code = MPI_Test(&own[i], &flag, MPI_STATUS_IGNORE);  // frees the request
   }
   *through = code == MPI_SUCCESS ? done : 0;
   return code;

@@ -1,5 +1,4 @@
-// A sequence of bytes to or from one peer, sent as messages of one piece each,
-// in order.
+// A sequence of bytes to or from one peer, sent in order as pieces, one message each.
 #pragma once
 
 #include <algorithm>

@@ -38,9 +38,9 @@ typedef struct MpiTable {
   // Starts sending `data`, or receiving into it.
   int (*post)(
       int sends, void* data, int bytes, int peer, int tag, MpiHandle comm, MpiHandle* request);
-  // which[0 .. *through - 1] receives the indices of the completed requests; all belong to one
-  // communicator. If processes may be lost, requests that end with an error are not freed, unlike
-  // in MPI_Testsome: Open MPI ends the process if the rest of a freed request fails later.
+  // which[0 .. *through - 1] receives the indices of the completed requests. All `requests` belong
+  // to `comm`. If is_fault_tolerant(), requests that end with an error are not freed, unlike in
+  // MPI_Testsome: Open MPI ends the process if the rest of a freed request fails later.
   int (*test_some)(MpiHandle comm, int count, const MpiHandle* requests, int* through, int* which);
   // Sets *there to whether a message from `peer` is waiting, and *tag to its tag. Every call also
   // lets MPI advance its transfers.

@@ -17,9 +17,10 @@ namespace abtrain::comm {
 namespace {
 
 constexpr double kForever = 1e8;  // seconds; more would overflow the clock
-// More time than the other workers may need to notice a loss.
+// Extra time for regroup(): more than the other workers need to notice a loss.
 constexpr double kRegroupSeconds = 5;
-// MPI_Finalize waits for all processes, even for one that has died after its last collective.
+// Limit for MPI_Finalize, which waits for all processes, even for one that has died after its last
+// collective.
 constexpr std::chrono::seconds kFinalize{30};
 
 class MpiCommunicator : public Communicator {
@@ -177,8 +178,8 @@ std::vector<int> MpiWorld::regroup() {
                                     lock, std::chrono::duration<double>(timeout_ + kRegroupSeconds),
                                     [&] { return !regroups_ || ended_; });
   if (!done) {
-    // The others may have continued without this process, so a world that comes too late is
-    // useless.
+    // The others may have continued without this process, so a new world that is ready later would
+    // be useless.
     regroups_ = false;
     ending_ = true;
     throw Error(

@@ -1,5 +1,5 @@
-// Workers that are processes joined by MPI. Buffers are on the CPU; GPU buffers are copied to
-// page-locked memory on a stream of their own, and back on the worker's current stream.
+// The MPI back end: workers are processes joined by MPI. GPU buffers are copied to page-locked
+// memory on a stream of their own, and back on the worker's current stream.
 //
 // In each process, one thread makes all MPI calls and advances every open collective while the
 // worker computes. Collectives consist of point-to-point messages, so that each member sends
@@ -68,7 +68,7 @@ class MpiWorld : public Failure, public std::enable_shared_from_this<MpiWorld> {
   // processes.
   bool finish();
 
-  // For the world's communicators: a collective that its owner may wait for.
+  // For the world's communicators: a collective, posted by a worker to the thread.
   struct Job {
     std::shared_ptr<MpiGroup> group;
     Call call;

@@ -1,4 +1,4 @@
-// The thread that makes all MPI calls of a process.
+// The thread that makes all MPI calls of a process (MpiWorld).
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr double kMinPause = 20e-6;
 constexpr double kMaxPause = 1e-3;
 // The longest pause while no transfer is open.
 constexpr double kMaxIdlePause = 10e-3;
-constexpr double kProbeSeconds = 1;
+constexpr double kProbeSeconds = 1;  // without progress, before check_match()
 
 // Describes `comm`; its `workers` are ranks in `world`.
 std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm, MpiHandle world) {
@@ -166,7 +166,7 @@ void MpiWorld::serve() {
 }
 
 // Lets MPI progress while no job is open. A message that counts as sent may still be in this
-// process (UCX and libfabric send it only within MPI calls), and others may wait for an answer.
+// process (UCX and libfabric send it only within MPI calls), and another process may wait for it.
 bool MpiWorld::answer() const {
   int there = 0;
   int tag = 0;
@@ -174,9 +174,9 @@ bool MpiWorld::answer() const {
   return false;
 }
 
-// Whether a job may begin. All jobs before it in open_ have begun.
+// Whether a job may begin. All jobs before this one in open_ have begun.
 bool MpiWorld::may_begin(const Job& job) const {
-  if (job.call.kind == Call::Kind::Split) {  // it blocks the thread, and so all other jobs
+  if (job.call.kind == Call::Kind::Split) {  // blocks the thread, so all earlier jobs must be done
     return std::ranges::find(open_, false, &Job::done)->get() == &job;
   }
   const auto oldest = std::ranges::find_if(

@@ -54,7 +54,7 @@ void* at_element(const at::Tensor& t, std::int64_t element) {
          element * static_cast<std::int64_t>(t.element_size());
 }
 
-// Makes the calls each(0) .. each(n - 1) as one transfer.
+// Makes the NCCL calls each(0) .. each(n - 1) as one NCCL group.
 template <class Each>
 ncclResult_t grouped(int n, const Each& each) {
   ncclResult_t first = ncclGroupStart();
@@ -78,7 +78,7 @@ ncclResult_t grouped(int n, const Each& each) {
 int enqueue(const Call& call, int rank, int size, ncclComm* communicator, CUstream_st* stream) {
   const auto type = type_of(call.out);
   switch (call.kind) {
-    case Kind::Barrier:  // no member gets the sum before all have come
+    case Kind::Barrier:  // no member gets the sum before all have taken part
     case Kind::AllReduce: {
       void* data = call.out.mutable_data_ptr();
       return ncclAllReduce(

@@ -1,5 +1,5 @@
 // A collective as NCCL calls on one stream. Internal to the NCCL back end. NCCL's and CUDA's types
-// are only declared here, so that any build can read this header.
+// are only declared here, so that builds without them can include this header.
 #pragma once
 
 #include "comm/call.h"

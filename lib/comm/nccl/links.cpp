@@ -1,4 +1,4 @@
-// The NCCL communicators of a world, its stream, and the thread that watches over them.
+// The NCCL communicators of an NcclWorld, its stream, and the thread that watches over them.
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAEvent.h>
@@ -24,7 +24,7 @@ namespace abtrain::comm {
 
 namespace {
 
-// How often the watching thread checks.
+// Interval between two checks of the watching thread.
 constexpr std::chrono::milliseconds kLook{20};
 
 // Pauses between two checks for an event that usually comes within microseconds.
@@ -76,11 +76,11 @@ ncclComm* handle_of(NcclWorld::Link& link) {
 
 struct NcclWorld::Operation {
   std::string what;
-  // Recorded after the stream has waited for the owner's queued work, so that the time-out does not
-  // include that work.
+  // Recorded after the stream has waited for the caller's queued work, so that the time-out does
+  // not include that work.
   mutable c10::cuda::CUDAEvent begun;
   mutable c10::cuda::CUDAEvent done;
-  std::optional<Stopwatch> running;  // since the watcher saw `begun`
+  std::optional<Stopwatch> running;  // since the watching thread saw `begun`
 };
 
 // All communicators share one stream. NCCL's kernels hold a part of the GPU while they wait for
@@ -134,7 +134,7 @@ NcclWorld::Link* NcclWorld::split(Link& link, int color, int key, int size) {
       ncclCommSplit(
           link.handle, takes_part ? color : NCCL_SPLIT_NOCOLOR, key, &part.handle, nullptr),
       what);
-  // The part exists once its parent has settled; then the part itself must settle.
+  // Once `link` has settled, part.handle is set; then the new communicator must settle too.
   settle(lock, link, what);
   link.watched = true;
   if (!takes_part) {
@@ -154,11 +154,11 @@ std::shared_ptr<const NcclWorld::Operation> NcclWorld::queue(Link& link, Call ca
   const c10::cuda::CUDAStream stream(stream_);
   const c10::cuda::CUDAStreamGuard guard(stream);
   if (call.kind == Call::Kind::Barrier) {
-    // The value is arbitrary. The memory belongs to this stream, so it needs no `ready`.
+    // The value is arbitrary. The memory is allocated on this stream, so `ready` is not needed.
     call.out = at::empty({1}, at::TensorOptions(at::kInt).device(device_));
   }
   for (const at::Tensor& tensor : {call.out, call.in}) {
-    // If the owner frees the tensor, its memory is not reused before this stream is done with it.
+    // If the caller frees the tensor, its memory is not reused before this stream is done with it.
     if (tensor.defined()) {
       c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream);
     }
@@ -185,7 +185,7 @@ void NcclWorld::wait(const Operation& operation) const {
     throw_if_happened();
     pause();
   }
-  // An abort records the failure and also ends the kernel, so check once more.
+  // An abort also ends the kernel, without a result, so check once more.
   throw_if_happened();
 }
 
@@ -194,7 +194,7 @@ void NcclWorld::abort(std::exception_ptr cause) noexcept {
   changed_.notify_all();
 }
 
-// Waits until NCCL has finished the work that a call does in the background.
+// Waits until NCCL has finished the background work of a call.
 void NcclWorld::settle(Lock& lock, Link& link, const std::string& what) {
   const Stopwatch watch;
   Pause pause;
@@ -240,7 +240,7 @@ void NcclWorld::watch() noexcept {
   }
   if (happened()) {
     abort_links();
-    // After an abort, no more operations are queued.
+    // After an abort, nothing is left to watch.
     changed_.wait(lock, [&] { return closing_; });
   }
 }
@@ -271,14 +271,15 @@ void NcclWorld::look() {
   }
 }
 
-// The caller holds the mutex. Ends operations that hang on the GPU.
+// Aborts all NCCL communicators, which ends operations that hang on the GPU. The caller holds the
+// mutex.
 void NcclWorld::abort_links() noexcept {
   open_.clear();
   try {
     const c10::cuda::CUDAGuard guard(device_.index());
-    // Aborts all communicators in one NCCL group, as NCCL requires: aborting one may wait for work
-    // that only the abort of another ends. Parents come first, because aborting a parent ends a
-    // split under way and reveals the part's handle.
+    // All are aborted in one NCCL group, as NCCL requires: aborting one may wait for work that only
+    // the abort of another ends. Parents come first, because aborting a parent ends a split under
+    // way and reveals the new communicator's handle.
     bool ended = ncclGroupStart() == ncclSuccess;
     for (const auto& link : links_) {
       if (ncclComm* handle = handle_of(*link)) {
@@ -295,7 +296,7 @@ void NcclWorld::abort_links() noexcept {
   }
 }
 
-// All members end the communicator together; after that, all their queued operations are done.
+// Ends a communicator together with its other members. Then all their queued operations are done.
 void NcclWorld::finalize(Lock& lock, Link& link) {
   const std::string what = formatted("end of a group of {} workers", link.size);
   link.watched = false;

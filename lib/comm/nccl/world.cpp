@@ -19,7 +19,7 @@ namespace {
 using Kind = Call::Kind;
 using Link = NcclWorld::Link;
 
-// Performs a whole collective in a group of one.
+// Performs a collective in a group of one.
 void copy_to_itself(const Call& call) {
   if (call.in.defined() && call.in.data_ptr() != call.out.data_ptr()) {
     const at::NoGradGuard no_grad;
@@ -29,13 +29,13 @@ void copy_to_itself(const Call& call) {
 
 class NcclCommunicator : public Communicator {
  public:
-  // A null link means a group of one that NCCL does not know.
+  // A null `link`: a group of one, which does not use NCCL.
   NcclCommunicator(std::shared_ptr<NcclWorld> world, Link* link, int rank, int size)
       : Communicator(rank, size), world_(std::move(world)), link_(link) {}
 
   std::unique_ptr<Communicator> split(int color) override {
     world_->throw_if_happened();
-    // NCCL takes colors from 0 up and need not know groups of one. So gather the colors of all
+    // NCCL's colors start at 0, and groups of one do not use NCCL. So gather the colors of all
     // members and number the larger groups. Gathering also waits for operations under way, as NCCL
     // requires before a split.
     const std::vector<int> chosen = gather_values(*this, color);
@@ -46,7 +46,7 @@ class NcclCommunicator : public Communicator {
     const auto part_rank =
         static_cast<int>(std::count(chosen.begin(), chosen.begin() + rank(), color));
     const int part_size = sizes.at(color);
-    // A world of one that has joined NCCL anyway also splits by NCCL.
+    // A world of one that uses NCCL (`even_alone`) also splits by NCCL.
     const int least = size() == 1 ? 1 : 2;
     int number = NcclWorld::kNoColor;
     int linked = 0;
@@ -78,7 +78,7 @@ class NcclCommunicator : public Communicator {
       copy_to_itself(call);
       return {};
     }
-    if (call.common_buffer().numel() == 0) {  // on every member
+    if (call.common_buffer().numel() == 0) {  // true on every member or on none
       return {};
     }
     if (call.out.is_cpu()) {
@@ -89,8 +89,8 @@ class NcclCommunicator : public Communicator {
         call.out.device() == world_->device(), Config, "{}: this worker's GPU is {}",
         describe(call), world_->device());
     call.ready = device::Event::record(world_->device());
-    // If nobody waits because of an error, nothing is left to do: the GPU completes the collective
-    // without this thread, and its memory is kept.
+    // A caller that unwinds from an error does not wait (`error` is then an echo), and nothing is
+    // left to do: the GPU completes the collective by itself, and its memory is kept.
     return Pending(
         [world = world_, operation = world_->queue(*link_, std::move(call))] {
           world->order_after(*operation);
@@ -142,7 +142,7 @@ void check_version(int loaded) {
       version_text(NCCL_VERSION_CODE), version_text(loaded));
 }
 
-// What rank 0 shares with all. Version 0 means that rank 0 has failed.
+// Rank 0 shares this with all ranks. Version 0 means that rank 0 has failed.
 struct Invitation {
   int version = 0;
   NcclWorld::Id id = {};

@@ -1,5 +1,5 @@
-// Workers that have one GPU each: threads of one process, or processes on any
-// hosts.
+// The NCCL back end: workers have one GPU each; they are threads of one process, or processes on
+// any hosts.
 //
 // Collectives run on a stream that belongs to the world, after the work that the caller has queued
 // on its current stream. Pending::wait() makes the current stream wait for the result without
@@ -13,8 +13,8 @@
 // void. Members' calls are not compared: different calls run into the time-out.
 //
 // NCCL's calls are not thread-safe, so all are made under one mutex. It is held only briefly,
-// because the communicators are non-blocking. The world polls for work that NCCL then does in the
-// background.
+// because the communicators are non-blocking: NCCL does the work in the background, and the world
+// polls until it is done.
 //
 // If there are several communicators, all members must make their calls on them in the same order.
 #pragma once
@@ -41,13 +41,12 @@ struct ncclComm;  // NCCL's and CUDA's types are only declared here
 
 namespace abtrain::comm {
 
-// The loaded library's version as NCCL encodes it: 22809 is 2.28.9. 0 if NCCL
-// is not compiled in.
+// The loaded library's version as NCCL encodes it: 22809 is 2.28.9. 0 if NCCL is not compiled in.
 int nccl_version();
 
 // The NCCL version that abtrain was compiled with, and the version of the loaded library, such as
-// "2.28.9"; empty if NCCL is not compiled in. `fits`: the loaded library is no older, and of the
-// same major version.
+// "2.28.9"; empty if NCCL is not compiled in. `fits`: the loaded library has the same major version
+// and no older minor version.
 struct NcclVersions {
   std::string compiled;
   std::string loaded;
@@ -89,14 +88,14 @@ class NcclWorld : public Failure, public std::enable_shared_from_this<NcclWorld>
     int rank = 0;
     int size = 1;
     ncclComm* handle = nullptr;
-    bool watched = false;  // the watching thread may query its errors
+    bool watched = false;  // whether the watching thread may query its errors
   };
   // A collective queued on the stream.
   struct Operation;
   using Id = std::array<std::byte, 128>;  // the id by which all ranks of a world join
 
-  // Collective over `link`. Colors are 0 or more, keys are ranks in the new group. A member that
-  // passes kNoColor takes part and gets null.
+  // Collective over `link`. Colors are 0 or more; `key` is the rank in the new group, and `size` is
+  // its size. A member that passes kNoColor takes part and gets null.
   Link* split(Link& link, int color, int key, int size);
   static constexpr int kNoColor = -1;
 
@@ -139,7 +138,7 @@ class NcclWorld : public Failure, public std::enable_shared_from_this<NcclWorld>
   const int size_;
   const at::Device device_;
   const double timeout_;
-  const c10::Stream stream_;  // of all collectives
+  const c10::Stream stream_;  // runs all collectives
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closing_ = false;

@@ -1,6 +1,5 @@
-// ABT_CUDA_CHECK(call) throws std::runtime_error with the text of the call and
-// CUDA's message. This header includes no CUDA header: a CUDA status is passed
-// as a number.
+// ABT_CUDA_CHECK(call) throws std::runtime_error with the text of the call and CUDA's message if
+// the call fails. This header includes no CUDA header: a CUDA status is passed as a number.
 #pragma once
 
 namespace abtrain::device {

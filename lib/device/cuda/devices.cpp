@@ -41,8 +41,7 @@ std::vector<DeviceInfo> cuda_devices() {
 
 OwnStream::OwnStream(c10::Device device) {
   if (device.is_cuda()) {
-    // This stream must see what the default stream has prepared (the initial
-    // model).
+    // Work on the new stream starts after what the current stream has prepared (the initial model).
     const Event before = Event::record(device);
     const auto index = c10::cuda::getCurrentCUDAStream(device.index()).device_index();
     const c10::cuda::CUDAGuard on_device(index);

@@ -34,8 +34,8 @@ std::exception_ptr attempt(const Body& body) noexcept {
   }
 }
 
-// From LibTorch 2.15 on, or somewhat earlier, generators register themselves when a captured step
-// draws from them, and this call is gone.
+// From LibTorch 2.14 on, generators register themselves when a captured step draws from them, and
+// this call is gone.
 template <class CapturedGraph>
 void register_generators(CapturedGraph& graph, const Generators& generators) {
   if constexpr (requires { graph.register_generator_state(generators.front()); }) {
@@ -85,14 +85,14 @@ class Captured {
 
   ~Captured() {
     // As soon as the graph is destroyed, others may reuse its pool and the generators' state on the
-    // device.
+    // device, so its replays must have ended.
     attempt([&] {
       const c10::cuda::CUDAGuard guard(device_);
       // After an error the stream may be waiting for a peer that is gone.
       if (std::uncaught_exceptions() == 0) {
         C10_CUDA_CHECK_WARN(cudaStreamSynchronize(stream()));
       }
-      // Not locked earlier: the stream may have been waiting for another worker.
+      // Not locked earlier: the wait above may be for another worker.
       const std::lock_guard lock(turn_);
       graph_.reset();
     });
@@ -108,10 +108,10 @@ class Captured {
     const std::exception_ptr before = attempt([&] {
       graph_ = std::make_unique<at::cuda::CUDAGraph>();
       register_generators(*graph_, generators);
-      // Calls that a capture does not allow fail on this thread only: the threads of the loaders
-      // and of NCCL may still allocate memory and query events on streams that are not being
-      // captured. LibTorch's backward pass runs on its own thread but on the stream of the forward
-      // pass, so it is captured as well.
+      // With "thread local", calls that a capture does not allow fail on this thread only: the data
+      // loaders' and NCCL's threads may still allocate memory and query events on streams that are
+      // not being captured. LibTorch's backward pass runs on its own thread but on the stream of
+      // the forward pass, so it is captured as well.
       graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     });
     if (before) {
@@ -135,7 +135,7 @@ class Captured {
         static_cast<void>(cudaGraphDestroy(part));
       }
     }
-    // A capture that has ended has a pool, which the graph releases itself.
+    // pool() throws unless the capture has ended; then the graph releases its pool itself.
     if (attempt([&] { static_cast<void>(graph_->pool()); })) {
       // Each allocator ends only what the capture has begun: the pool may be shared.
       at::HostAllocator* host = at::getHostAllocator(at::kCUDA);
@@ -148,7 +148,7 @@ class Captured {
     }
     graph_.reset();
     static_cast<void>(cudaGetLastError());
-    // Only a capture that ends successfully resets the generators, so one is made here.
+    // Only a capture that ends successfully resets the generators, so make a small one here.
     const at::NoGradGuard no_grad;
     const at::Tensor nothing = at::zeros({1}, at::TensorOptions(device_));
     graph_ = std::make_unique<at::cuda::CUDAGraph>();
