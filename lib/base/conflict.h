@@ -13,7 +13,7 @@
 namespace abtrain {
 
 struct Conflict {
-  // Whole keys (method.group_size), at least one; the one at fault first.
+  // Full key names, such as method.group_size: at least one, the key at fault first.
   std::vector<std::string> keys;
   std::string message;  // the expected and the given value, without a key
 };

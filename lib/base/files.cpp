@@ -69,12 +69,11 @@ Descriptor open_input(const std::string& path, struct stat& status, Fifo fifo) {
   return file;
 }
 
-// Gives `file` the permissions of the file at `from`, and also its owner if the system permits
-// that.
+// Gives `file` the permissions (rwx bits) of the file at `from` and, if the system permits it, its
+// owner and group.
 void take_permissions(int file, const std::string& from) {
   struct stat status {};
   if (::stat(from.c_str(), &status) == 0) {
-    // The owner comes first: changing it clears permission bits.
     [[maybe_unused]] const int ignored = ::fchown(file, status.st_uid, status.st_gid);
     ::fchmod(file, status.st_mode & 0777);
   }
@@ -139,8 +138,8 @@ void atomic_write(const std::string& path, const std::function<void(const WriteP
     close_written(std::move(file), path);
     return;
   }
-  // The random suffix makes the name unique, even against a process with the same number in another
-  // container. In a shared folder, nobody can have placed a link at this name.
+  // The suffix is random, not a process ID, as processes in different containers may have the same
+  // ID. In a shared folder, nobody can guess this name and place a link there.
   std::uint64_t unique = 0;
   ABT_ASSERT(::getentropy(&unique, sizeof unique) == 0, "getentropy");
   const std::string beside = formatted("{}.tmp{:016x}", place.path, unique);

@@ -1,5 +1,6 @@
-// Files, replaced as a whole, so that no reader sees half of one. Failures throw Error(Io), which
-// names the path and the reason; a missing input throws Error(MissingInput).
+// Reads and writes files. A file is replaced as a whole, so that no reader sees half of it.
+// Failures throw Error(Io), which names the path and the reason; a missing input throws
+// Error(MissingInput).
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,8 @@ constexpr std::pair<std::string_view, const char*> kWords[] = {
     {"multisteplr", "step"}, {"constantlr", "constant"},
     {"linearlr", "linear"},  {"cosineannealinglr", "cosine"}};
 
-// If `word` is not among a key's choices but `offered` is, `remark` explains it.
+// If a user gives `word` for a key that offers `offered` but not `word`, the error adds `remark`,
+// which says what to use instead.
 constexpr struct {
   const char* word;
   const char* offered;

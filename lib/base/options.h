@@ -116,7 +116,8 @@ class Fields {
   // Stored unparsed, for a later reader that knows the allowed values.
   Field& value(Key key, Value& member, Help help);
   Field& section(Key key, Fields fields, Help help);
-  // Adds fields that have an effect only with this choice of the key `name`.
+  // Adds the fields `own`, which have an effect only if the section's key `name` has the value
+  // `choice`.
   void include(Fields own, const std::string& choice);
 
   const std::vector<Field>& list() const {

@@ -4,8 +4,8 @@
 
 namespace abtrain {
 
-// While this object exists, these signals are only recorded. But a SIGINT that is not the first of
-// them ends the process at once, with exit code 128 + SIGINT.
+// While this object exists, these signals do not end the process; the first one is recorded. A
+// SIGINT after the first signal still ends the process at once, with exit code 128 + SIGINT.
 class StopSignals {
  public:
   StopSignals();
@@ -18,12 +18,12 @@ class StopSignals {
   static int requested();
 };
 
-// Call it at program start, even before libraries are initialized: records these signals for a
-// later StopSignals. Also ignores SIGPIPE and SIGXFSZ: a write to a closed pipe or beyond the file
-// size limit then fails with an error, as on a full disk.
+// Call this at program start, even before libraries are initialized: a stop signal from now on is
+// recorded for a later StopSignals object. Also ignores SIGPIPE and SIGXFSZ: a write to a closed
+// pipe or beyond the file size limit then fails with an error, as on a full disk.
 void catch_signals();
-// Call it if no StopSignals will follow: restores the effect of these signals, except SIGXFSZ, and
-// raises a recorded one again.
+// Undoes catch_signals(), except that SIGXFSZ stays ignored. If a stop signal has arrived
+// meanwhile, raises it again. Call this if no StopSignals object will be created.
 void release_signals();
 
 // "SIGTERM"

@@ -201,7 +201,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
   std::string best;
-  // Allows one change per three characters, but from one to four in all.
+  // Allows one change per three characters: at least one, at most four.
   std::size_t best_distance =
       name.size() < 3 ? 0 : std::clamp<std::size_t>(name.size() / 3, 1, 4) + 1;
   for (const std::string& candidate : candidates) {

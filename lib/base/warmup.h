@@ -15,8 +15,8 @@ struct StatedLength {
 };
 
 // Adds a conflict if nothing of the run is left after the warm-up. `what`: the missing part, for
-// the message. `may_fill`: the warm-up may last as long as the run. Adds none if only the data make
-// their units (steps and epochs) comparable.
+// the message. `may_fill`: the warm-up may last as long as the run. Adds none if one is in steps
+// and the other in epochs, which cannot be compared without the data.
 void check_warmup(
     const std::string& key, const Duration& warmup, const StatedLength& length, const char* what,
     Conflicts& out, bool may_fill = false);

@@ -1,7 +1,7 @@
 // The order in which a worker visits its units: single examples, or microbatches (all its examples
-// of a step). During an epoch, signs build the next epoch's order. Each sign puts one unit early or
-// late in it (Lu et al., arXiv 2205.10733, algorithm 3) or decides a pair of neighbors (Cooper et
-// al., arXiv 2302.00845, algorithm 2).
+// of a step). During an epoch, signs build the next epoch's order. Each sign puts one unit early,
+// in its first free place, or late, in its last free place (Lu et al., arXiv 2205.10733, algorithm
+// 3), or decides a pair of neighbors (Cooper et al., arXiv 2302.00845, algorithm 2).
 #pragma once
 
 #include <cstdint>

@@ -9,9 +9,9 @@
 
 namespace abtrain::data {
 
-// Returns the file's bytes, as a flat uint8 tensor at an address that is a multiple of 64. Nothing
-// may write to it. Small files are read at once. Throws Error: MissingInput; DamagedData if it is
-// not a regular file; Io.
+// Returns the file's bytes, as a flat uint8 tensor at an address that is a multiple of 64. Do not
+// write to this tensor. Small files are read at once. Throws Error: MissingInput; DamagedData if it
+// is not a regular file; Io.
 at::Tensor mapped_file(const std::string& path);
 
 }  // namespace abtrain::data

@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Numbers the tensors of a pass, which it tells apart by identity.
+// Numbers the tensors of a forward pass; two are the same if they are one TensorImpl.
 class Numbering {
  public:
   // Returns the tensor's number, or the result of `unknown` if it has none.
@@ -66,7 +66,7 @@ ordered_json named_argument(c10::TypeKind kind, const c10::IValue& value) {
   }
 }
 
-// Records one pass.
+// Records the operators of one forward pass.
 class Recorder {
  public:
   Recorder(const std::vector<std::pair<std::string, at::Tensor>>& tensors, const at::Tensor& input)
@@ -258,7 +258,7 @@ class Listening {
   at::CallbackHandle handle_ = 0;
 };
 
-// The sizes of one of the compared passes: examples, and tokens per example.
+// The input sizes of a forward pass: examples, and tokens per example.
 struct Probe {
   std::int64_t examples, tokens;
 };
@@ -293,8 +293,9 @@ ordered_json formula(const std::vector<Recorded>& passes, const std::vector<std:
   return b == 0 && t == 0 && bt == 0 ? ordered_json(c) : ordered_json({c, b, t, bt});
 }
 
-// Returns the tree that all passes have in common. Integers that differ between passes become
-// formulas.
+// Merges the JSON trees recorded in several forward passes into one that describes them all:
+// integers that differ between passes become formulas. Throws Error(Config) if the trees differ
+// otherwise.
 ordered_json merged(const std::vector<Recorded>& passes, const std::vector<ordered_json>& trees) {
   const ordered_json& first = trees[0];
   const bool alike = std::ranges::all_of(trees, [&](const ordered_json& tree) {

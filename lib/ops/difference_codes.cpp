@@ -7,7 +7,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// The first operand is `first` or, if that is undefined, what the records `kept` decode to.
+// The first operand is `first` or, if that is undefined, the vector that the records `kept` encode.
 void encode(
     const at::Tensor& first, const at::Tensor& kept, const at::Tensor& second, std::int64_t numel,
     const at::Tensor& records) {

@@ -25,7 +25,7 @@ inline std::int64_t records_of(std::int64_t numel) {
 void encode_difference(
     const at::Tensor& first, const at::Tensor& second, const at::Tensor& records);
 
-// Like encode_difference(), but the first operand is what the records `kept` decode to.
+// Like encode_difference(), but with the vector that the records `kept` encode as first operand.
 void encode_difference_of_kept(
     const at::Tensor& kept, const at::Tensor& second, const at::Tensor& records);
 
@@ -33,8 +33,8 @@ void encode_difference_of_kept(
 void decode_differences(const at::Tensor& records, const at::Tensor& out);
 
 // The functions below run on the CPU only and use the codes without decoding them first. Row
-// places[j] of `records` (uint8, rows x bytes) holds the records of a vector D_j. `sum` is a flat
-// fp32 tensor with kRecordNumbers elements per record of a row.
+// places[j] of `records` (uint8, rows x bytes) holds the encoded form of a vector D_j. `sum` is a
+// flat fp32 tensor with kRecordNumbers elements per record of a row.
 //
 // triangle (fp32, n (n + 1) / 2): <D_j, D_i> at index j (j + 1) / 2 + i for i < j, <sum, D_j> for i
 // = j. Results are bit-identical for any number of threads.

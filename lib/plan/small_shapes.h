@@ -1,5 +1,5 @@
 // Dense networks of a given size in several shapes, as baselines for a factored network: a
-// uniformly narrowed network may be a weak one.
+// uniformly narrowed network may be a weak baseline.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -48,7 +48,8 @@ struct SmallShapes {
 // same_size() does.
 SmallShapes small_shapes(
     const config::RunOptions& options, std::int64_t target, const config::RunOptions* ab);
-// Finds only the shape `narrow`.
+// Returns only the first shape of small_shapes(), `narrow`: every layer is narrower by the same
+// factor.
 SmallShape narrow_shape(const config::RunOptions& options, std::int64_t target);
 // Describes a network that the user gives as a baseline instead.
 SmallShape shape_of(

@@ -10,8 +10,8 @@
 
 namespace abtrain::report {
 
-// Which cells of a column are marked. Front: the cells of settings on the front of quality against
-// this column (front.h).
+// Which cells of a column are marked. Front: the cells of settings that no other one beats in
+// quality and this column (front.h).
 enum class Best { None, Highest, Lowest, Front };
 
 // One cell of the table. The value is infinite if the target was not reached.
@@ -37,7 +37,7 @@ struct Column {
   Figure figure(const Setting& setting) const;
 };
 
-// All columns; those about the target only if one is given.
+// All columns; without a target, the columns about it are left out.
 std::vector<Column> all_columns(std::optional<double> target);
 
 // `names`: comma-separated keys, "default" or "all". Throws Error(Usage) for an unknown key, and
@@ -52,7 +52,7 @@ std::vector<Figure> figures(const Column& column, const std::vector<Setting>& se
 std::vector<Column> shown_columns(
     std::vector<Column> columns, const std::vector<Setting>& settings);
 
-// The meaning of a mark in these columns, such as "best of the column".
+// Returns the legend of the mark (*) beside figures in these columns, such as "best of the column".
 std::string mark_text(const std::vector<Column>& columns, const std::vector<Setting>& settings);
 
 // The figure as text for tables: "88.71 ± 0.12", "-" or "not reached (1 of 3)".

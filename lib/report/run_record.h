@@ -101,7 +101,7 @@ struct RunRecord {
   std::uint64_t seed = 0;
   // The data set; for data that the user brings, with its file or folder.
   std::string data;
-  // Every key of the configuration that is in use, with its value, except name, seed and output.
+  // All configuration keys that affect this run, with their values, except name, seed and output.
   KeyValues keys;
   KeyValues own_keys;  // name, seed and output
   std::vector<Evaluation> evaluations;

@@ -58,7 +58,7 @@ struct Ground {
   }
   // The assignment of a key on the command line, or null.
   const Assignment* find_given(const std::string& key) const;
-  // Returns those of `sets` with keys that the command line does not give.
+  // Returns `sets` without the keys that the command line gives.
   Sets not_given(const Sets& sets) const;
   // Finds AB-training's size. Throws Error(Config) if AB-training has nothing to factor.
   void find_size();

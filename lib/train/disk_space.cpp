@@ -38,7 +38,7 @@ double numbers_of_state(
     return all_equal;
   }
   if (kind.factors_weights) {
-    // Factors and, for the trained ones, their moments and their values at the last
+    // A group stores all factors, and for its trained ones also moments and the values at the last
     // synchronization.
     const auto size = options.method.group_size.value_or(
         comm::auto_group_size(static_cast<int>(options.workers)));
@@ -46,7 +46,9 @@ double numbers_of_state(
     const double of_group = stored + trained * (1 + moments);
     return std::max(all_equal, workers / static_cast<double>(size) * of_group);
   }
-  // Between two averages all workers differ; the last average is stored once.
+  // Workers' parameters differ between two averagings, so a checkpoint stores parameters and
+  // moments of each worker. The last average and the outer step's state are stored once for all of
+  // them.
   return workers * dense * (1 + moments) + dense * kind.copies(options.method);
 }
 

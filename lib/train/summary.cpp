@@ -154,7 +154,7 @@ std::string table_of(
       "{}: {}, {} on {}, {}{}{} steps\n", options.name, options.method.name, options.model.name,
       options.data.name, options.workers, options.workers == 1 ? " worker, " : " workers, ",
       s.at("steps").get<std::int64_t>());
-  // Method-specific words appear only where the method does something specific.
+  // Only these methods merge the factors of several groups into the final model.
   const char* whose =
       methods::kind_of(options.method).factors_weights ? " of the merged model" : "";
   using Named = std::pair<const char*, const ordered_json*>;

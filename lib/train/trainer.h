@@ -53,8 +53,9 @@ class Trainer {
     check_finite(what, reading, world_->rank(), method_->block());
   }
   data::OrderSetting order_setting() const;
-  // Starts a pause for an evaluation or a checkpoint. Training that is still pending, on this
-  // worker or on a slower one that it waits for, counts as training time.
+  // Stops the clock of training time, for an evaluation or a checkpoint. First waits until this
+  // worker and all others have finished their steps; this still counts as training time.
+  // Collective.
   Ledger::Pause pause();
   Evaluator::Result evaluate_now(std::int64_t t, bool last);
   // Figures that the method, the recorder, the loader and the training step have counted
@@ -104,8 +105,8 @@ class Trainer {
   methods::Phase window_phase_ = {};  // of the last step since the last `step` event
   Readback loss_;
   Readback norm_;
-  // For runs by the clock: whether all workers met in the last step, and the shortest time so far
-  // of a Method::after_step() that acted.
+  // For runs by the clock: whether the last step had a collective of all workers, and the shortest
+  // time so far of a Method::after_step() that acted (synchronized, decomposed, ...).
   bool meets_ = false;
   std::optional<double> act_seconds_;
   bool replicas_due_ = false;  // a comparison of replicas is due

@@ -133,8 +133,8 @@ class Reader {
   bool has_factors(const std::string& own_name) const {
     return file_.has(name_in_file(own_name).name + ".A");
   }
-  // Marks a tensor that keeps the model's values as expected, under all names that the file may
-  // use.
+  // Accepts, under any name that the file may use for it, a tensor that is not loaded: the model
+  // keeps its own values.
   void skip(const std::string& own_name) {
     for (const std::string& name :
          {own_name, model_.torchvision_name(own_name).name, model_.file_form().prefix + own_name,
@@ -169,8 +169,8 @@ class Reader {
         "load the values of this file into the module before it is exported",
         file_.path(), there);
   }
-  // Throws if the file has a tensor that no call has expected, as PyTorch's strict load_state_dict
-  // does: it belongs to another model.
+  // Throws if the file has a tensor that no call has accepted, as PyTorch's strict load_state_dict
+  // does: the file belongs to another model.
   void check_unexpected() const {
     const nn::FileForm& form = model_.file_form();
     const auto is_ignored = [&](const std::string& name) {
@@ -186,7 +186,7 @@ class Reader {
   }
 
  private:
-  // Marks a tensor as expected in all its forms: dense, factored and sparse.
+  // Accepts a tensor of this name in any form: dense, factored or sparse.
   void know(const std::string& name) {
     for (const char* ending : {"", ".A", ".B", ".indices", ".values"}) {
       known_.insert(name + ending);

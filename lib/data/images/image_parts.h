@@ -19,7 +19,7 @@ struct ImageParts {
   std::string train = kRootPart;
   std::string validation = {}, test = {};
   std::vector<std::string> unread = {};  // other folders beside the parts
-  std::vector<std::string> doubts = {};  // readings that the user may not have intended
+  std::vector<std::string> doubts = {};  // warnings of unusual or ambiguous folders
 };
 
 // Throws Error(DamagedData) for two folders that are the same part, and for images outside of class

@@ -12,7 +12,8 @@ namespace abtrain::data {
 
 bool begins_png(std::span<const std::uint8_t> bytes);
 ImageSize png_size(std::span<const std::uint8_t> bytes);
-// `rgb`: 3 x width x height bytes of png_size().
+// Decodes the image into `rgb`, which has room for 3 x width x height bytes: rows from top to
+// bottom, each pixel as red, green, blue. `size` is the result of png_size().
 void decode_png(std::span<const std::uint8_t> bytes, const ImageSize& size, std::uint8_t* rgb);
 
 }  // namespace abtrain::data

@@ -11,7 +11,8 @@ namespace abtrain::data {
 
 bool begins_webp(std::span<const std::uint8_t> bytes);
 ImageSize webp_size(std::span<const std::uint8_t> bytes);
-// `rgb`: 3 x width x height bytes of webp_size().
+// Decodes the image into `rgb`, which has room for 3 x width x height bytes: rows from top to
+// bottom, each pixel as red, green, blue. `size` is the result of webp_size().
 void decode_webp(std::span<const std::uint8_t> bytes, const ImageSize& size, std::uint8_t* rgb);
 
 }  // namespace abtrain::data

@@ -77,8 +77,8 @@ class AbTraining : public Method {
   // the world. `after`: the event of the synchronization. Sends changes of dense parameters as
   // codes if outer_.codes_dense(after).
   void average_dense(Event after);
-  // Of the dense parameters' unsent changes, keeps those of parameters that are still dense. `old`:
-  // the previous block, with `old_own` elements of own factors.
+  // Keeps the unsent changes (residuals) of the dense parameters that are still dense. `old`: the
+  // previous block, with `old_own` elements of own factors.
   void keep_dense_residual(const optim::ParameterBlock& old, std::int64_t old_own);
 
   // Synchronizes an AB phase and sets the products, for enter_full() or decompose(). At the end of

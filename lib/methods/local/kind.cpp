@@ -165,7 +165,7 @@ std::string local_plan_text(const MethodSetup& setup, const RunLength& run) {
   return row("phases", text);
 }
 
-// Counts x, the outer velocity and the change of a fragment (LocalTraining's buffers).
+// Counts LocalTraining's buffers: x, the outer velocity, and the change of one fragment.
 double copies(const MethodOptions& options) {
   const double fragments =
       &kind_of(options) == &kDiloco ? static_cast<double>(options.fragments) : 1;

@@ -81,7 +81,8 @@ class Processes : public WorkerHost {
   // Called by the channel's thread: the worker itself may be in the middle of a
   // step.
   void on_failure(std::exception_ptr cause, int gone);
-  // Prints on worker 0, once, why all processes stop, whichever of them was asked to.
+  // Prints once, on worker 0, why all processes stop, no matter which process received the request
+  // to stop.
   void say_once(const std::string& message);
   // Records the error that ended the run. Returns false if another process has done so.
   bool record_once(const std::exception_ptr& error, int worker);

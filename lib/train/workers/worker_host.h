@@ -32,8 +32,8 @@ struct Loss {
   std::vector<std::string> lost() const;
   // "worker 2 on nodeb is lost"
   std::string text() const;
-  // Records a further loss: of the workers in `left`, only `these` remain, given as
-  // indices into `left`.
+  // Records that more workers have been lost. `these` are the indices in `left` of the workers that
+  // remain.
   void keep(const std::vector<int>& these);
 };
 
