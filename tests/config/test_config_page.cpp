@@ -62,7 +62,7 @@ std::string choices_text(
   return others.size() < owners.size() ? "any but " + join(others, ", ") : join(owners, ", ");
 }
 
-constexpr const char* kHead = "\n| key | default | value | meaning |\n| --- | --- | --- | --- |\n";
+constexpr const char* kHead = "\n| key | default | value | meaning |\n|---|---|---|---|\n";
 
 // Tables of the keys of a section: of those that belong to every choice, then of those of each one.
 void tables(
