@@ -244,8 +244,8 @@ std::vector<std::int64_t> by_class(const Examples& examples, std::uint64_t seed)
 }
 
 std::int64_t Examples::size() const {
-  const at::Tensor& each = std::visit(
-      [](const auto& source) -> const at::Tensor& {
+  const at::Tensor each = std::visit(
+      [](const auto& source) -> at::Tensor {
         if constexpr (requires { source.labels; }) {
           return source.labels;
         } else {
