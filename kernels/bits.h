@@ -22,8 +22,8 @@ ABT_HOST_DEVICE inline float float_of(std::uint32_t bits) {
   return x;
 }
 
-// Returns 32 ones if the condition holds, else 0: a mask for selections without branches, which
-// compilers vectorize.
+// Returns a mask of 32 ones if the condition holds, else 0. Selections by masks need no branches,
+// so compilers can vectorize them.
 ABT_HOST_DEVICE inline std::uint32_t all_ones(bool condition) {
   return 0u - std::uint32_t{condition};
 }

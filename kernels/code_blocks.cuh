@@ -27,14 +27,14 @@ __device__ inline void load_block(
   }
 }
 
-// Writes this thread's eight lanes of a tree in shared memory.
+// Writes this thread's eight lanes to `tree`, an array of lanes in shared memory.
 __device__ inline void write_lanes(float* tree, const float (&x)[kEight]) {
   store_first(tree + kEight * threadIdx.x, kEight, true, x);
 }
 
-// Adds the upper half of the tree's `lanes` to their lower half until one lane is left, and
-// likewise for the `more` lanes of `other`. Each sum is then in its tree's first lane. All threads
-// of the block must call it, after writing their lanes.
+// Adds the upper half of the `lanes` lanes of `tree` to the lower half until the first lane holds
+// the sum, and likewise for the `more` (at most `lanes`) lanes of `other`. All threads of the block
+// must call it, after writing their lanes.
 template <class T, class Other>
 __device__ void add_by_halves(T* tree, int lanes, Other* other, int more) {
   combine_by_halves(lanes, [=](int to, int from) {

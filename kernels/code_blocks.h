@@ -1,6 +1,6 @@
-// Code blocks: at most 4,096 adjacent elements of a flat buffer, which are coded together. A block
-// lies within one tensor, and codes are written in groups of 32 elements; the unused part of a
-// tensor's last group holds the codes of zeros. (Packed codes are an exception: see
+// A code block consists of at most 4,096 adjacent elements of a flat buffer, which are compressed
+// together. It lies within one tensor. Codes are written in groups of 32 elements; the unused part
+// of a tensor's last group holds the codes of zeros. (Packed codes are an exception: see
 // codes/ternary_codes.h.)
 #pragma once
 

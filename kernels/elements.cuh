@@ -42,7 +42,7 @@ __device__ inline void store(__nv_bfloat16& to, float x) {
 }
 
 // Loads kCount adjacent elements. Only the first `count` exist; the rest of x is set to 0. `wide`:
-// `from` is a multiple of 16 bytes, or of the size of kCount elements if that is smaller.
+// `from` is aligned to 16 bytes, or to the size of kCount elements if that is smaller.
 template <class T, int kCount>
 __device__ void load_first(const T* from, std::int64_t count, bool wide, T (&x)[kCount]) {
   if (wide && count >= kCount) {
@@ -87,9 +87,9 @@ __device__ void store_first(T* to, std::int64_t count, bool wide, const T (&x)[k
   }
 }
 
-// Combines the upper half of the lanes with the lower half, by combine(to, from) with lane indices,
-// until one lane is left. `lanes` and the number of threads are powers of two. All threads of the
-// block must call it, after writing their lanes.
+// Combines the upper half of the lanes into the lower half, by combine(to, from) with lane indices,
+// until only lane 0 is left. `lanes` and the number of threads are powers of two. All threads of
+// the block must call it, after writing their lanes.
 template <class Combine>
 __device__ void combine_by_halves(int lanes, const Combine& combine) {
   constexpr int kWarp = 32;

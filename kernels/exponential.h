@@ -13,7 +13,7 @@ namespace abtrain::kernels {
 ABT_INLINE float exponential(float t) {
   // e^t = 2^n 2^r with |r| <= 1/2. The low bits of kRound + n are the biased exponent of 2^n.
   constexpr float kLog2E = 1.44269504f;
-  constexpr float kRound = 12582912.0f + 127.0f;  // 1.5 * 2^23: floats there are 1 apart
+  constexpr float kRound = 12582912.0f + 127.0f;  // 1.5 * 2^23 (floats there are 1 apart) + bias
   const float bounded = t < -88.0f ? -88.0f : t;
   const float shifted = ::fmaf(bounded, kLog2E, kRound);
   const float r = ::fmaf(bounded, kLog2E, kRound - shifted);

@@ -18,8 +18,9 @@
 #define ABT_UNROLL
 #endif
 
-// ABT_LAUNCHER marks the launchers of kernels. A build without CUDA defines none of them, and
-// ops/launch.h then calls none. They are weak symbols there, because these need no definition.
+// ABT_LAUNCHER marks the launchers of kernels, which are asynchronous. A build without CUDA defines
+// none of them, and ops/launch.h throws instead of calling one. They are weak symbols there, which
+// may stay undefined.
 #ifdef ABTRAIN_HAS_KERNELS
 #define ABT_LAUNCHER
 #else

@@ -12,9 +12,9 @@
 
 namespace abtrain::kernels {
 
-// Queues the kernel, or nothing if there are no blocks, and returns a cudaError_t as an int. A
-// kernel that uses shared memory or a barrier must ask for more than 0 and at most 48 KiB of
-// shared_bytes.
+// Queues the kernel, or nothing if there are no blocks, and returns a cudaError_t as an int.
+// shared_bytes is at most 48 KiB, and above 0 if the kernel uses shared memory or a barrier (tests
+// check this).
 template <class... Parameters, class... Arguments>
 int launch(
     void (*kernel)(Parameters...), std::int64_t blocks, int threads, std::size_t shared_bytes,
@@ -34,9 +34,9 @@ __device__ inline unsigned char* shared_memory() {
   return abtrain_shared_memory;
 }
 
-// Copies 16 bytes from global to shared memory, both aligned, bypassing the registers. The copy is
-// visible to this thread after wait_for_copies(), and to other threads after a barrier that follows
-// it.
+// Copies 16 bytes, 16-byte aligned, from global to shared memory without passing through registers.
+// The copy is visible to this thread after wait_for_copies(), and to other threads after the next
+// barrier.
 __device__ inline void copy_16_bytes(void* shared, const void* global) {
   __pipeline_memcpy_async(shared, global, 16);
 }

@@ -10,7 +10,7 @@
 
 namespace abtrain::kernels {
 
-// What a stream of random numbers is used for. The purpose is part of the key.
+// The uses of random numbers. The purpose is part of a stream's key.
 enum class RandomPurpose : std::uint32_t {
   Initialize = 1,
   Shuffle = 2,
@@ -21,11 +21,11 @@ enum class RandomPurpose : std::uint32_t {
   Sketch = 7,
   Signs = 8,
   Rounding = 9,
-  Generate = 11,  // 10 belonged to a removed wire
+  Generate = 11,  // 10 is reserved (removed message format)
   Adapters = 12,
 };
 
-// Replaces a counter by its block: four independent random words.
+// Replaces the counter by four independent random words, called a block.
 ABT_HOST_DEVICE inline void philox(const std::uint32_t key[2], std::uint32_t counter[4]) {
   std::uint32_t c0 = counter[0], c1 = counter[1];
   std::uint32_t c2 = counter[2], c3 = counter[3];
@@ -46,8 +46,8 @@ ABT_HOST_DEVICE inline void philox(const std::uint32_t key[2], std::uint32_t cou
   counter[3] = c3;
 }
 
-// A stream of random words: a key made of the seed and the purpose, and the stream's numbers a and
-// b.
+// Identifies a stream of random words: the key combines seed and purpose; a and b number the
+// streams with one key.
 struct RandomStream {
   std::uint32_t key[2] = {};
   std::uint32_t a = 0, b = 0;
@@ -61,7 +61,7 @@ ABT_HOST_DEVICE inline RandomStream random_stream(
       a,
       b};
 }
-// Writes the four words of block `index`.
+// Writes words 4 * index .. 4 * index + 3 of the stream.
 ABT_HOST_DEVICE inline void random_block(
     const RandomStream& stream, std::int64_t index, std::uint32_t* words) {
   words[0] = static_cast<std::uint32_t>(index);
@@ -104,7 +104,7 @@ class Random {
   ABT_HOST_DEVICE bool coin() {
     return (next() >> 31) != 0;
   }
-  // Returns the same sequence, continued from its word 4 * blocks on.
+  // Returns a generator of the same sequence that continues at word 4 * blocks.
   ABT_HOST_DEVICE Random from_block(std::int64_t blocks) const {
     Random later = *this;
     later.blocks_ = blocks;
@@ -114,7 +114,7 @@ class Random {
 
  private:
   RandomStream stream_;
-  std::int64_t blocks_ = 0;  // begun so far
+  std::int64_t blocks_ = 0;  // number begun
   std::uint32_t words_[4] = {};
   unsigned used_ = 4;
 };

@@ -19,8 +19,8 @@
 // Team provides
 //   kUnit             elements per unit
 //   kUnits            units per member
-//   for_units(block, use)  calls use(unit, own) for each unit of the member that lies in one of
-//                     the block's groups; `own` numbers the member's units from 0
+//   for_units(block, use)  calls use(unit, own) for each of the member's units in the block's
+//                     groups; `unit` counts the block's units, `own` the member's, both from 0
 //   bits(words, unit), store_bits(words, unit, bits)
 //                     reads or writes a unit's bits, one per element, in an array with one
 //                     32-bit word per group
@@ -33,8 +33,8 @@
 //   two_bits(from, unit, count, codes), store_two_bits(to, unit, count, codes)
 //                     like load() and store(), for an array of two-bit codes
 //   random(stream, first, unit, words)
-//                     writes a unit's random words, one per element; word `first` of the stream,
-//                     a multiple of 4, belongs to the block's first element
+//                     writes a unit's random words, one per element; the block's first element
+//                     has word `first` of the stream, a multiple of 4
 #pragma once
 
 #include <cmath>
@@ -45,17 +45,16 @@
 
 namespace abtrain::kernels {
 
-// Bytes of this many two-bit codes.
+// Bytes that `numel` two-bit codes take.
 ABT_HOST_DEVICE constexpr std::int64_t packed_bytes(std::int64_t numel) {
   return (numel + 3) / 4;
 }
-// The lowest bit of two-bit code k in a little-endian word. The first of a byte's four codes is in
-// the byte's two high bits.
+// Position of the lower bit of two-bit code k in a little-endian word. The first of a byte's four
+// codes is in the byte's two high bits.
 ABT_HOST_DEVICE constexpr int shift_of(int k) {
   return 8 * (k / 4) + 6 - 2 * (k % 4);
 }
 
-// The number of groups in a block.
 ABT_HOST_DEVICE inline std::int64_t groups_of(const CodeBlock& block) {
   return (block.count + kGroup - 1) / kGroup;
 }

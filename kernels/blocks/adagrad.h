@@ -1,7 +1,7 @@
-// One step of QCMD or QRDA Adagrad over a flat buffer of parameters (formulas: ops/adagrad.h). This
-// file has the kernel's body, a template over a team (team.h), and the launcher. The launcher takes
-// device pointers, is asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t as an
-// int.
+// One step of Adagrad by mirror descent (QCMD) or dual averaging (QRDA) over a flat buffer of
+// parameters (formulas: ops/adagrad.h). This file has the kernel's body, a template over a team
+// (team.h), and the launcher, which takes device pointers and a cudaStream_t, and returns a
+// cudaError_t.
 #pragma once
 
 #include "kernels/team.h"
@@ -14,10 +14,10 @@ struct AdagradStep {
   float* x;              // parameters
   const float* g;        // gradients
   float* s;              // sums of squared gradients
-  float* z;              // sums of gradients; null: QCMD
+  float* z;              // QRDA: sums of gradients; null selects QCMD
   float* start;          // QRDA: x before the first step, saved by that step; null: 0
-  const float* l1;       // one value per tensor
-  const float* rate;     // one value
+  const float* l1;       // weight of the l1 term, one per tensor
+  const float* rate;     // one value: the learning rate
   const float* steps;    // one value: the number of this step, from 1
   const float* divisor;  // one value that divides the gradients; null: 1
   float delta;
@@ -36,14 +36,13 @@ ABT_HOST_DEVICE inline float soft_threshold(float v, float t) {
   return rest <= 0.0f ? 0.0f : ::copysignf(rest, v);
 }
 
-// Does the step for one block, which lies within one tensor. kDual: dual averaging (QRDA) instead
-// of mirror descent (QCMD).
+// Does the step for one block, which lies within one tensor. kDual selects QRDA.
 template <bool kDual, bool kDivide, bool kThreshold, class Team>
 ABT_INLINE void adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
   const float rate = *job.rate;
   const float steps = *job.steps;
   const float divisor = kDivide ? *job.divisor : 1.0f;
-  // Soft thresholding subtracts shrink / H, where H is the denominator.
+  // Soft thresholding subtracts shrink / H, where H = delta + sqrt(s).
   const float shrink = (kDual ? rate * steps : rate) * job.l1[block.slot];
   const bool starts = kDual && job.start != nullptr && steps == 1.0f;
   const std::int64_t at = block.begin;

@@ -1,5 +1,5 @@
-// The sum of the squares of a chunk, in an order that both CPU vectors and a
-// thread block can follow.
+// The order in which the squares of a chunk's elements are summed. Both CPU vectors and a GPU's
+// threads can follow it.
 #pragma once
 
 #include "kernels/host_device.h"

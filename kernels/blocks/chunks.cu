@@ -11,11 +11,11 @@ namespace abtrain::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kLane = 4;                             // elements per thread
+constexpr int kLane = 4;                             // lanes (chunk_norm.h) per thread
 constexpr int kThreadsOfChunk = kNormLanes / kLane;  // 8
 constexpr int kChunksOfBlock = kThreads / kThreadsOfChunk;
-// The stride of a row of lanes in shared memory; one extra word puts the rows
-// into different banks.
+// The stride of a row (a chunk's lanes) in shared memory; one extra word puts rows into different
+// banks.
 constexpr int kRow = kNormLanes + 1;
 
 // Eight threads per chunk read 128 adjacent bytes at a time. `kWide`: all chunks

@@ -1,8 +1,8 @@
-// Chunks of a flat fp32 array u: squared norms, gather to fp16, scatter back. See ops/chunks.h for
-// what the operations compute; GPU results are bit-identical to the CPU's. Pointers are device
-// pointers; launches are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
-// int. The host has its own implementation (ops/cpu/chunks.cpp): it copies chunks to tiles, because
-// the processor's instruction for fp16 converts several adjacent elements at once.
+// Operations on chunks (adjacent elements) of a flat fp32 array u: squared norms, gathering chunks
+// into the fp16 buffer that is sent (`wire`), and scattering it back. See ops/chunks.h; GPU results
+// are bit-identical to the CPU's. Launchers take device pointers and a cudaStream_t, and return a
+// cudaError_t. The host has its own implementation (ops/cpu/chunks.cpp): it copies chunks to tiles,
+// because the CPU's conversions from and to fp16 take several adjacent elements at once.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace abtrain::kernels {
 
-// u[i] = (add ? u[i] : 0) + g[i]; norms[c] = the sum of squares of chunk c of
-// the new u. There are ceil(numel / chunk) chunks.
+// u[i] = (add ? u[i] : 0) + g[i]; norms[c] = the sum of squares of chunk c of the new u. There are
+// ceil(numel / chunk) chunks.
 struct AddWithNorms {
   float* u;
   const float* g;
@@ -32,7 +32,8 @@ struct Chunks {
   std::int64_t numel;  // element count of u
 };
 
-// wire (fp16) = u / members; u -= members * wire.
+// For the elements of the chunks: wire (fp16) = u / members, then u -= members * wire. `members` is
+// the number of workers in the mean.
 struct TakeChunks {
   Chunks chunks;
   float* u;
@@ -42,7 +43,7 @@ struct TakeChunks {
 ABT_LAUNCHER int take_chunks(const TakeChunks& job, void* stream);
 void work_on_host(const TakeChunks& job);
 
-// out += wire if `add`, else out = wire, at the chunks' places.
+// For the elements of the chunks: out += wire if `add`, else out = wire.
 struct PutChunks {
   Chunks chunks;
   const void* wire;

@@ -7,7 +7,7 @@ namespace abtrain::kernels {
 
 namespace {
 
-// The elements of a unit, in packets of 16 bytes that are loaded and stored at once.
+// The elements of a unit, as packets of 16 bytes that are each loaded or stored at once.
 template <class T>
 using UnitPart = Packet<T, 16 / sizeof(T)>;
 template <class T>
@@ -68,7 +68,7 @@ class EntropyTeam {
       use(k);
     }
   }
-  // Fetches each unit while the unit before it is processed.
+  // Fetches the thread's next unit while it processes the current one.
   template <class Use>
   __device__ void for_tiles(const T* from, const Use& use) const {
     constexpr int kPart = 16 / sizeof(T);
@@ -167,7 +167,7 @@ class EntropyTeam {
   std::int64_t aligned_;  // begin_, rounded down to the beginning of a unit
 };
 
-// Two thread blocks per multiprocessor, so that the rows in progress fit the GPU's cache.
+// At least two thread blocks per multiprocessor, which leaves 64 registers per thread.
 template <class T, bool kSmooth>
 __global__ void __launch_bounds__(kEntropyUnits, 2) entropy_kernel(const CrossEntropy job) {
   const std::int64_t row = blockIdx.x;
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(kEntropyUnits, 2) entropy_kernel(const CrossEn
 template <class T>
 int queue_entropy(const CrossEntropy& job, void* stream) {
   int threads = 32;
-  // A row that begins within a unit needs up to seven lanes more than it has elements.
+  // A row that begins inside a unit leaves up to seven lanes before its first element empty.
   while (threads < kEntropyUnits && threads * kEntropyUnit < job.length + kEntropyUnit - 1) {
     threads *= 2;
   }

@@ -1,6 +1,6 @@
 // The cross-entropy of rows of logits and its gradient (formulas: ops/cross_entropy.h). The body is
-// a template over a team that processes a row. The launcher takes device pointers, is asynchronous
-// on `stream` (a cudaStream_t) and returns a cudaError_t as an int.
+// a template over a team that processes a row. The launcher takes device pointers and a
+// cudaStream_t, and returns a cudaError_t.
 //
 // A row is read twice and its gradient written once. One thread block processes a row, so that it
 // finds the row in the GPU's cache the second time.
@@ -24,7 +24,7 @@ struct CrossEntropy {
   std::int64_t ignored;        // the label that marks rows that do not count
   float smoothing;
   float weight;
-  float* losses;  // one per row: its part of the mean
+  float* losses;  // one per row: its term of the mean
   void* gradient;
 };
 ABT_LAUNCHER int cross_entropy(const CrossEntropy& job, void* stream);
@@ -38,8 +38,8 @@ constexpr int kEntropyUnit = 8;
 constexpr int kEntropyUnits = 512;
 constexpr int kEntropyLanes = kEntropyUnit * kEntropyUnits;
 
-// Adds e^x to the sum of a lane, which is stored as sum * e^most with the lane's largest logit
-// `most`.
+// Adds e^x to the sum of a lane. The lane stores this sum as sum * e^most, where `most` is its
+// largest logit so far.
 ABT_INLINE void add_exponential(float& most, float& sum, float x) {
   const float above = x - most;
   const float e = exponential(-::fabsf(above));
@@ -49,7 +49,7 @@ ABT_INLINE void add_exponential(float& most, float& sum, float x) {
   most = x > most ? x : most;
 }
 
-// A Team provides
+// A Team consists of members (threads) that share the lanes. It provides
 //   Lanes             an array with one number per lane of a member
 //   for_lanes(use)    calls use(k) for the member's lanes k, at least for those that have an
 //                     element of the row
@@ -67,7 +67,7 @@ ABT_INLINE void cross_entropy_row(Team& team, const CrossEntropy& job, std::int6
   T* const gradient = static_cast<T*>(job.gradient);
   const std::int64_t label = job.labels[row];
   if (label < 0 || label >= job.length) {
-    // A label that is neither a class nor `ignored` must not look like a valid loss.
+    // A label that is neither a class nor `ignored` gives NaN, so that it does not go unnoticed.
     const float all = label == job.ignored ? 0.0f : float_of(kNan);
     team.for_tiles(logits, [&](const auto& tile, const auto&) ABT_INLINED {
       tile.store(gradient, [&](int) ABT_INLINED { return all; });
@@ -79,9 +79,9 @@ ABT_INLINE void cross_entropy_row(Team& team, const CrossEntropy& job, std::int6
   }
   typename Team::Lanes most;
   typename Team::Lanes sum;
-  typename Team::Lanes total;  // sums of the logits themselves
+  typename Team::Lanes total;  // sums of logits
   team.for_lanes([&](int k) ABT_INLINED {
-    most[k] = -kLargestFloat;  // finite, so that differences are numbers
+    most[k] = -kLargestFloat;  // finite: infinity - infinity is NaN
     sum[k] = 0.0f;
     total[k] = 0.0f;
   });
@@ -97,7 +97,7 @@ ABT_INLINE void cross_entropy_row(Team& team, const CrossEntropy& job, std::int6
   const float all =
       team.sum([&](int k) ABT_INLINED { return sum[k] * exponential(most[k] - top); });
   const std::int64_t counted = job.count == nullptr ? job.rows : *job.count;
-  const float slope = job.weight / static_cast<float>(counted);  // factor of the row's own gradient
+  const float slope = job.weight / static_cast<float>(counted);  // the row's weight in the gradient
   const float factor = slope / all;
   const float hit = slope * (1.0f - job.smoothing);
   const float even = -slope * job.smoothing / static_cast<float>(job.length);

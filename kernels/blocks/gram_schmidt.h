@@ -1,7 +1,6 @@
 // Makes the rows of many small matrices orthonormal in one launch, with one thread block per
 // matrix. See ops/gram_schmidt.h for what it computes; the kernel's results are bit-identical to
-// the CPU's. Pointers are device pointers; the launch is asynchronous on `stream` (a cudaStream_t)
-// and returns a cudaError_t as an int.
+// the CPU's. The launcher takes device pointers and a cudaStream_t, and returns a cudaError_t.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ struct RowSet {
   std::int64_t done = 0;
 };
 
-constexpr int kMaxRowSets = 120;  // a kernel's arguments take up to 4 kB
+constexpr int kMaxRowSets = 120;  // fits the 4 KiB of a kernel's arguments
 
 struct RowSetList {
   int count = 0;

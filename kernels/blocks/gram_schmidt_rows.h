@@ -31,12 +31,12 @@ ABT_INLINE void orthonormal_rows(
     Team& team, float* rows, int done, int count, std::int64_t length) {
   for (int k = done; k < count; ++k) {
     float* row = rows + k * length;
-    // A row that depends on the rows before it (such as a row of zeros) is
-    // replaced by a unit vector: that avoids NaN, and the direction is as good
-    // as any other.
+    // A row that depends linearly on the rows before it (such as a row of zeros) or holds a NaN is
+    // replaced by a unit vector, which the second attempt makes orthogonal to these rows. That
+    // avoids NaN, and the direction is as good as any other.
     for (int attempt = 0; attempt < 2; ++attempt) {
       const double before = team.dot(row, row);
-      // Two passes: after one, a nearly dependent row would not be orthogonal.
+      // After only one pass, a nearly dependent row would not be orthogonal.
       for (int pass = 0; pass < 2; ++pass) {
         for (int j = attempt == 0 ? done : 0; j < k; ++j) {
           const float* other = rows + j * length;

@@ -10,7 +10,8 @@ namespace {
 
 using Four = Packet<float, 4>;
 
-// Computes kStages stages, with strides from 2^from on; a thread processes 2^kStages packets.
+// Computes kStages stages, with the strides 2^from, 2^(from + 1), ... A thread processes 2^kStages
+// packets.
 template <int kStages>
 __global__ void stage_kernel(float* data, std::int64_t groups, int from) {
   constexpr int kCount = 1 << kStages;
@@ -18,7 +19,7 @@ __global__ void stage_kernel(float* data, std::int64_t groups, int from) {
   if (group >= groups) {
     return;
   }
-  // Base-2 logarithm of the stride, counted in packets of four elements.
+  // Base-2 logarithm of the first stride, counted in packets of four elements.
   const int log_stride = from - 2;
   const std::int64_t low = group & ((std::int64_t{1} << log_stride) - 1);
   Four* const first =

@@ -1,5 +1,5 @@
-// The transform of a tile by one thread block: thread t holds the eight
-// adjacent elements 8 t .. 8 t + 7.
+// The Walsh-Hadamard transform of a tile by one thread block. Thread t holds the eight adjacent
+// elements 8 t .. 8 t + 7.
 #pragma once
 
 #include "kernels/elements.cuh"
@@ -7,8 +7,8 @@
 
 namespace abtrain::kernels {
 
-// Returns the place of the tile's element i in shared memory: eight words of padding after every 64
-// put threads that are 64 elements apart into different banks.
+// Returns the place of the tile's element i in shared memory. Eight words of padding after every 64
+// elements put elements 64 apart into different banks.
 __host__ __device__ constexpr int padded(int i) {
   return i + i / 64 * 8;
 }
@@ -56,8 +56,8 @@ __device__ void transform_tile(float (&x)[8], float* shared, int log_size) {
 #pragma unroll
   for (int from = 3; from < kLog; from += 3) {
     if (from < log_size) {
-      // The last round may overlap the round before it; butterflies() skips the stages below
-      // `from`.
+      // The bits of the last round may overlap those of the round before; butterflies() skips the
+      // stages below `from`.
       const int first = from < kLog - 3 ? from : kLog - 3;
       const int low = t & ((1 << first) - 1);
       const int base = ((t >> first) << (first + 3)) + low;

@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kTensorLanes) tensor_magnitudes(const Magnitud
   float* const last = first + (values - 1) * kTensorLanes;
   for (int i = 0; i < values; ++i) {
     float value = 0;
-#pragma unroll 8  // reads ahead
+#pragma unroll 8  // several loads at a time
     for (std::int64_t b = job.firsts[tensor] + t; b < job.firsts[tensor + 1]; b += kTensorLanes) {
       const float part = job.parts[values * b + i];
       value = largest ? larger(value, part) : value + part;

@@ -1,7 +1,6 @@
-// Statistics of the magnitudes of tensors that are coded in blocks. Pointers are device pointers;
-// launches are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an int. The
-// host has its own implementation, which adds up a block's elements in vector registers while it
-// prefetches the next block.
+// Statistics of the magnitudes of tensors that are coded in blocks. Launchers take device pointers
+// and a cudaStream_t, and return a cudaError_t. The host has its own implementation, which adds up
+// a block's elements in vector registers while it prefetches the next block.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +10,9 @@
 
 namespace abtrain::kernels {
 
-// What is computed for each tensor, in this order:
-//   Above    the sum of the |u| that are above the tensor's cut, and their
-//            count. A NaN is above every cut, and every |u| is above a cut that
+// The values computed for each tensor, in this order:
+//   Above    the sum of the |u| that are above the tensor's cut (a threshold), and
+//            their count. A NaN is above every cut, and every |u| is above a cut that
 //            is NaN. If none is above, the sum is 0, or NaN for an infinite cut.
 //   Largest  the largest |u|; infinity if any element is not finite
 //   Moments  the sum of u^2, and the sum of |u|
@@ -40,8 +39,8 @@ ABT_HOST_DEVICE inline float cut_of(const Magnitudes& job, std::int64_t tensor) 
 ABT_HOST_DEVICE inline bool is_above(float magnitude, float cut) {
   return !(magnitude <= cut);
 }
-// Returns the count over a block's own elements, given the count over kBlock elements, padding
-// included.
+// Returns the count of a block's elements above the cut, given the count with the zeros that pad
+// the block to kBlock elements.
 ABT_HOST_DEVICE inline float without_padding(float count, float cut, const CodeBlock& block) {
   return is_above(0, cut) ? count - static_cast<float>(kBlock - block.count) : count;
 }

@@ -18,7 +18,7 @@ __device__ Wide<T> widen(T x) {
   }
 }
 
-// Integers have no mean.
+// For integers, `op` is never Mean.
 template <class T>
 __device__ void store_result(T& to, Wide<T> sum, ReduceOp op, int count) {
   if constexpr (std::is_integral_v<T>) {

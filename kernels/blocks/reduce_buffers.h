@@ -1,9 +1,9 @@
 // Reduces a range of n device buffers in rank order and writes the result to each of m buffers, so
 // that workers that share one GPU average without a copy. Accumulates in fp32 and rounds once.
-// Integers are added modulo 2^bits and have no mean (cudaErrorInvalidValue). Pointers are device
-// pointers; the launch is asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t as an
-// int. The host has its own implementation, which also takes fp64 and int64 and works in tiles that
-// fit the first-level cache.
+// Integers are added modulo 2^bits and have no mean (cudaErrorInvalidValue). The launcher takes
+// device pointers and a cudaStream_t, and returns a cudaError_t. The host has its own
+// implementation, which also takes fp64 and int64 and works in tiles that fit the first-level
+// cache.
 #pragma once
 
 #include <cstdint>

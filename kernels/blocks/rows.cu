@@ -24,7 +24,7 @@ __device__ const RowTensor& tensor_of(const RowTensor* tensors, int count, std::
   return tensors[low];
 }
 
-// Thread t holds lanes 4 t .. 4 t + 3.
+// One thread block per row; thread i holds lanes 4 i .. 4 i + 3.
 __global__ void __launch_bounds__(kNormThreads) norms_kernel(const RowNorms job) {
   const RowTensor& tensor = tensor_of<&RowTensor::first_row>(job.tensors, job.count, blockIdx.x);
   const float* const row = job.u + tensor.begin + (blockIdx.x - tensor.first_row) * tensor.length;
@@ -50,9 +50,8 @@ __global__ void __launch_bounds__(kNormThreads) norms_kernel(const RowNorms job)
   }
 }
 
-// Each thread counts the rows that rank before its own. The bits of nonnegative
-// values, taken as integers, have the same order as the values, with NaN as
-// the largest.
+// One thread per row counts the rows that rank before it. The bits of nonnegative values, taken as
+// integers, have the same order as the values, with NaN as the largest.
 __global__ void __launch_bounds__(kThreads) choose_kernel(const ChooseRows job) {
   const std::int64_t index = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (index >= job.rows) {

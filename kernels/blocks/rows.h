@@ -1,8 +1,8 @@
-// Rows (output filters) of tensors in a flat buffer: computes their squared norms, chooses the most
-// important rows, and converts these to fp16 and back (see ops/rows.h). Pointers are device
-// pointers; launches are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
-// int. The host has its own implementation: it sorts the norms, whereas on a GPU one thread per row
-// counts the rows with larger norms; and it converts fp16 in tiles.
+// Rows (output filters) of tensors in a flat buffer: computes their squared norms, chooses the rows
+// with the largest norms, and converts these to fp16 and back (see ops/rows.h). Launchers take
+// device pointers and a cudaStream_t, and return a cudaError_t. The host has its own
+// implementation. It sorts the norms, whereas on a GPU one thread per row counts the rows with
+// larger norms, and it converts fp16 in tiles.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,8 @@ struct RowTensor {
   std::int64_t first_value;   // elements in the chosen rows of the tensors before it
 };
 
-// The square of element i of a row is added to lane i mod kRowLanes, in order;
-// then the upper half of the lanes is added to the lower half until one lane is
-// left.
+// The square of element i of a row is added to partial sum (lane) i mod kRowLanes, in order. Then
+// the upper half of the lanes is added to the lower half until one lane is left.
 constexpr int kRowLanes = 256;
 
 struct RowNorms {
@@ -37,8 +36,8 @@ struct RowNorms {
 ABT_LAUNCHER int row_norms(const RowNorms& job, void* stream);
 void work_on_host(const RowNorms& job);
 
-// chosen[first_chosen + r] = the index, within its tensor, of the row with the
-// r-th largest norm.
+// For each tensor: chosen[first_chosen + r] = the index in the tensor of the row with the r-th
+// largest norm, r from 0.
 struct ChooseRows {
   const RowTensor* tensors;
   int count;
@@ -54,9 +53,9 @@ struct SendRows {
   int count;
   std::int64_t total;  // chosen rows in all tensors
   const std::int32_t* chosen;
-  float* u;    // chosen rows: u -= members * wire
-  void* wire;  // fp16: u / members
-  int members;
+  float* u;     // chosen rows: u -= members * wire
+  void* wire;   // output, fp16: chosen rows of u / members
+  int members;  // workers in the mean
 };
 ABT_LAUNCHER int send_rows(const SendRows& job, void* stream);
 void work_on_host(const SendRows& job);
@@ -67,7 +66,7 @@ struct AddRows {
   std::int64_t total;
   const std::int32_t* chosen;
   const void* wire;
-  float* estimate;
+  float* estimate;  // chosen rows: estimate += wire
 };
 ABT_LAUNCHER int add_rows(const AddRows& job, void* stream);
 void work_on_host(const AddRows& job);

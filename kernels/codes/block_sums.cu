@@ -1,5 +1,4 @@
-// Implements the sums that kernels/codes/quantize.h declares: norms of blocks and sums of 4-bit
-// codes.
+// Implements the norms and sums that kernels/codes/quantize.h declares.
 #include <algorithm>
 
 #include "kernels/blocks/hadamard.h"
@@ -15,9 +14,9 @@ __device__ float norm_of(float squares) {
   return norm == norm ? norm : float_of(0x7F800000u);
 }
 
-// Uses 128 lanes per block: lane i sums the squares of elements i, i + 128,
-// ...; then the upper half of the lanes is added to the lower half until one is
-// left. 32 threads process a block, with four lanes each.
+// 32 threads process a block of elements with 128 lanes, four per thread. Lane i sums the squares
+// of elements i, i + 128, ...; then the upper half of the lanes is added to the lower half until
+// one is left. `squared`: writes sums of squares in place of norms.
 __global__ void __launch_bounds__(kThreads)
     norms_kernel(const BlockNorms job, bool wide, bool squared) {
   using Four = Packet<float, 4>;
@@ -99,7 +98,7 @@ __device__ std::uint32_t clamped(std::uint32_t sum, int offset, int& count) {
   return static_cast<std::uint32_t>(within + 8);
 }
 
-// Sums the values of kThreads threads; only the first thread gets the sum.
+// Returns the sum of `own` over the kThreads threads of a thread block. All threads must call it.
 __device__ std::uint32_t sum_of_block(std::uint32_t own) {
   auto* const counts = reinterpret_cast<std::uint32_t*>(shared_memory());
   counts[threadIdx.x] = own;
@@ -107,8 +106,8 @@ __device__ std::uint32_t sum_of_block(std::uint32_t own) {
   return counts[0];
 }
 
-// Sums are accumulated in 16-bit fields, two per 32-bit word: the sums of codes s and s + 4 of a
-// word of eight codes. A thread processes 16 bytes at a time.
+// Accumulates sums in 16-bit fields, two per 32-bit word: sums[w][s] holds the sums of codes s and
+// s + 4 of the eight codes of word w. A thread processes 16 bytes at a time.
 __global__ void __launch_bounds__(kThreads) sum_codes_kernel(const SumCodes job) {
   using Four = Packet<std::uint32_t, 4>;
   const std::int64_t packets = job.bytes / 16;

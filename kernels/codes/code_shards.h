@@ -1,5 +1,6 @@
-// Saturating sums of 4-bit codes: which shard holds a unit, and how the range of the sums adapts to
-// the share of the sums that were clamped. Shared by host and device.
+// Sums of 4-bit codes that are clamped to 4 bits: which shard (the part that one worker adds up)
+// holds a unit, and how the codes' range adapts to the share of clamped sums. Shared by host and
+// device.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +21,14 @@ ABT_HOST_DEVICE inline std::int64_t shard_of(
           : top / static_cast<std::uint64_t>(units));
 }
 
-// Bytes that follow each shard of clamped sums: the number of sums that were
-// clamped (uint32), then zeros.
+// Bytes of the tail that follows each shard of sums: the number of sums that were clamped (uint32),
+// then zeros.
 constexpr std::int64_t kTailBytes = 16;
 
-// The maximum number of members, because sums of 4-bit codes are accumulated in
-// 16 bits.
+// The largest number of workers (members): sums of their 4-bit codes are accumulated in 16 bits.
 constexpr int kMaxMembers = 4096;
 
-// Returns the next `scale`, the range of saturating sums: larger if more than 4 % of the `all` sums
+// Returns the next `scale`, a factor of the codes' range: larger if more than 4 % of the `all` sums
 // were clamped, smaller if fewer than 1 % were. The result is between 0.25 and `members`, which
 // suffices even if all members have the same values.
 ABT_HOST_DEVICE inline float next_scale(

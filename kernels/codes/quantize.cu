@@ -7,7 +7,7 @@ namespace abtrain::kernels {
 
 namespace {
 
-// Writes the signs of the tile's elements, 32 per word, to shared memory.
+// Writes the random signs of the tile's elements, 32 per word, to shared memory.
 template <int kLog>
 __device__ void stage_signs(const BlockCoding& c, std::int64_t begin, std::uint32_t* signs) {
   const int t = static_cast<int>(threadIdx.x);
@@ -22,7 +22,7 @@ __device__ void stage_signs(const BlockCoding& c, std::int64_t begin, std::uint3
   __syncthreads();
 }
 
-// The signs of this thread's eight elements, in bits 0 to 7.
+// Returns the signs of this thread's eight elements in bits 0 to 7.
 __device__ std::uint32_t own_signs(const std::uint32_t* signs) {
   const unsigned t = threadIdx.x;
   return signs[t / 4] >> (t % 4 * 8);
@@ -37,8 +37,8 @@ __device__ float range_at(const BlockCoding& c, std::int64_t place) {
   return block < c.blocks ? c.ranges[block] : 0.0f;
 }
 
-// True if a block begins at this thread's element v, or if v is 0. A thread needs several ranges if
-// blocks have fewer than eight elements.
+// Returns whether this thread's element v is its first one or begins a block (of fewer than eight
+// elements), so that a range must be fetched.
 __device__ bool needs_range(const BlockCoding& c, int v) {
   return v == 0 || (c.log_size < 3 && v % (1 << c.log_size) == 0);
 }
@@ -94,9 +94,9 @@ __device__ void load_codes(float (&x)[8], const Dequantize& job, std::int64_t be
   }
 }
 
-// Up to three steps on a tile. kLoad rotates u to coordinates. kCode turns coordinates into codes,
-// and rotates back what the codes stand for. kFinish subtracts that from u, which leaves the
-// residual. If a block is larger than a tile, each step is a separate launch.
+// Does up to three steps on a tile. kLoad rotates u to coordinates. kCode converts coordinates to
+// codes and, for the residual, rotates the decoded codes back. kFinish subtracts these from u,
+// which leaves the residual. If a block is larger than a tile, each step is a separate launch.
 template <int kLog, bool kLoad, bool kCode, bool kFinish>
 __global__ void __launch_bounds__(kTileThreads<kLog>)
     quantize_kernel(const Quantize job, bool wide) {
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
       if (needs_range(c, v)) {
         value = code_value(range_at(c, begin + v), c.limit, c.log_size, c.rotate, 1.0f);
       }
-      // A block that is not finite leaves a residual of 0; its estimate is NaN.
+      // A block with a range that is not finite leaves a residual of 0; it decodes to NaN.
       u[v] = value == value ? ::fmaf(-signed_by(value, sign_bit(own, v)), x[v], u[v]) : 0.0f;
     }
     store_first(job.u + begin, c.numel - begin, wide, u);

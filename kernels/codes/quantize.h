@@ -1,9 +1,8 @@
-// Converts rotated blocks to codes and back, in one pass over memory if a block fits into a thread
-// block's shared memory (2^kTileLog elements), else in several passes that use `scratch`. Results
-// are bit-identical to the CPU's (lib/ops). Pointers are device pointers; launches are asynchronous
-// on `stream` (a cudaStream_t) and return a cudaError_t as an int. The host has its own
-// implementation: it transforms whole blocks in the CPU's caches, whereas a thread block stages
-// tiles in shared memory.
+// Rotates blocks and converts them to codes (block_code.h), and back. This takes one pass over
+// memory if a block fits a tile, the 2^kTileLog elements that a thread block holds in shared
+// memory, else several passes that use `scratch`. Results are bit-identical to the CPU's (lib/ops).
+// Launchers take device pointers and a cudaStream_t, and return a cudaError_t. The host has its own
+// implementation, which transforms whole blocks in the CPU's caches.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@
 
 namespace abtrain::kernels {
 
-// norms[b] = square root of the sum of squares of block b, or infinity if that is NaN. For a block
-// larger than a tile, the sums of its tiles are added.
+// norms[b] = the 2-norm of block b, or infinity if that is NaN. For a block larger than a tile, the
+// sums of squares of its tiles are added.
 struct BlockNorms {
   const float* x;
   std::int64_t numel;  // zeros follow up to the last block
@@ -30,10 +29,10 @@ void work_on_host(const BlockNorms& job);
 
 struct Quantize {
   BlockCoding coding;
-  float* u = nullptr;        // becomes u minus what the codes stand for
+  float* u = nullptr;        // becomes u minus the decoded codes
   void* codes = nullptr;     // 16-byte aligned
   bool residual = true;      // false: u stays unchanged
-  float* scratch = nullptr;  // blocks << log_size, if a block is larger than a tile
+  float* scratch = nullptr;  // blocks << log_size elements, if a block is larger than a tile
 };
 ABT_LAUNCHER int quantize_blocks(const Quantize& job, void* stream);
 void work_on_host(const Quantize& job);
@@ -41,20 +40,20 @@ void work_on_host(const Quantize& job);
 struct Dequantize {
   BlockCoding coding;
   const void* codes = nullptr;
-  float zero = 0;     // the sum of codes that stands for 0
+  float zero = 0;     // the sum of codes that decodes to 0
   float members = 1;  // the divisor of the mean
   // If above 1, the codes are cut into this many shards, each followed by kTailBytes.
   int shards = 1;
   float* out = nullptr;
-  float* scratch = nullptr;
+  float* scratch = nullptr;  // as in Quantize
 };
 ABT_LAUNCHER int dequantize_blocks(const Dequantize& job, void* stream);
 void work_on_host(const Dequantize& job);
 
-// Adds up the 4-bit codes (8 stands for 0) of `members` consecutive shards of `bytes` bytes each,
-// clamps the sums to -7 .. 7, and writes them as such codes (1 .. 15), followed by the tail.
-// `bytes` is a multiple of 64; `members` is at most kMaxMembers; `partial` is scratch for kPartials
-// counts.
+// Adds up `members` workers' 4-bit codes (8 stands for 0) of one shard, which `in` holds one worker
+// after another. Clamps the sums to -7 .. 7, and writes them as 4-bit codes (1 .. 15), followed by
+// the tail (kTailBytes). `bytes`, the size of the shard, is a multiple of 64; `members` is at most
+// kMaxMembers; `partial` is scratch for kPartials counts.
 struct SumCodes {
   const std::uint8_t* in = nullptr;
   std::uint8_t* out = nullptr;
@@ -66,10 +65,8 @@ constexpr int kPartials = 1024;
 ABT_LAUNCHER int sum_codes(const SumCodes& job, void* stream);
 void work_on_host(const SumCodes& job);
 
-// Multiplies scale[0] by 1.1 if more than 4 % of the sums were clamped, or
-// divides it by 1.05 if fewer than 1 % were; the result is between 0.25 and the
-// number of shards. `codes` is laid out as in Dequantize, in units of
-// `unit_bytes` bytes.
+// Replaces scale[0] by next_scale(), with the counts of clamped sums in the shards' tails and as
+// many members as shards. `codes` is laid out as in Dequantize, in units of `unit_bytes` bytes.
 struct UpdateScale {
   const std::uint8_t* codes = nullptr;
   std::int64_t units = 0;

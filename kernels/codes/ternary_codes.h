@@ -1,17 +1,17 @@
-// Codes of -a, 0 and +a with one level a per tensor: encoding, sums and means over workers (see
-// ops/ternary_codes.h). This header has the bodies (team.h) and their launchers. The launchers take
-// device pointers, are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
-// int.
+// Encodes elements as -a, 0 or +a, with one level a per tensor, and computes sums and means of
+// workers' codes (see ops/ternary_codes.h). This header has the kernels' bodies (team.h) and
+// launchers, which take device pointers and a cudaStream_t, and return a cudaError_t.
 //
-// A two-bit code is 3 for +a, 2 for -a and 0 for 0. In blocks of single tensors, the code 1 marks a
-// value that is not finite; packed codes (blocks that cross tensors) have no such mark. A byte
-// holds four codes, the first in its two high bits, as in MXNet. A byte code is 0 for -a, 1 for 0
-// or a value that is not finite, and 2 for +a, so that workers' codes can be added up.
+// A two-bit code is 3 for +a, 2 for -a and 0 for 0. If each block lies within one tensor, the code
+// 1 marks a value that is not finite. Packed codes, with blocks that cross tensors, have no such
+// mark. A byte holds four two-bit codes, the first in its two high bits, as in MXNet. A byte code
+// is 0 for -a, 1 for 0 or a value that is not finite, and 2 for +a, so that workers' codes can be
+// added up.
 //
-// The sum k of the codes of n workers, -n .. n, is stored as k + n; 2 n + 1 means that a value is
-// not finite. The sums of a block are stored as bit planes: bit 0 of all its sums, one 32-bit word
-// per group of 32; then bit 1 of all its sums, and so on. The planes of a block follow those of the
-// block before it.
+// The sum k of n workers' codes of an element, taken as -1, 0 or 1, is stored as k + n; 2 n + 1
+// means that a value is not finite. The sums of a block are stored as bit planes: bit 0 of all its
+// sums, one 32-bit word per group of 32; then bit 1 of all its sums, and so on. The planes of the
+// blocks follow one another.
 #pragma once
 
 #include <cmath>
@@ -25,33 +25,33 @@ namespace abtrain::kernels {
 
 enum class CodeForm { TwoBits, Bytes };
 
-// A byte holds the sum of byte codes of at most this many workers.
+// The largest number of workers for which the sum of their byte codes fits a byte.
 constexpr int kMaxByteWorkers = 127;
 
-// The fields of all jobs. A block's codes begin at code 32 * (block.group - blocks[0].group) of
-// all. Its elements belong either to one tensor, with the index `slot`, or (packed) to several
-// tensors that follow one another without gaps. In the second case, `tensors` lists blocks of one
-// tensor each, and `slot` is the index there of the one that contains this block's first element.
+// The fields that all jobs share. A block's first code has the index 32 * (block.group -
+// blocks[0].group) among all codes. Unless packed, a block lies within the tensor with the index
+// block.slot. If packed, it may span several tensors, without gaps; `tensors` then lists blocks of
+// one tensor each, and block.slot is the index there of the block that contains the first element.
 struct TernaryBlocks {
   const CodeBlock* blocks;
   std::int64_t count;
-  const CodeBlock* tensors;  // null: each block is of a single tensor
+  const CodeBlock* tensors;  // null: each block lies within one tensor
   std::int64_t codes;        // number of codes of all blocks; the last group may have fewer than 32
 };
 
 struct EncodeTernary : TernaryBlocks {
   const float* u;
-  float* rest;  // becomes what was not sent; may be u, or null
+  float* rest;  // becomes u minus what was sent; may be u, or null
   const float* levels;
-  const float* cuts;    // |u| above its cut is sent; null: sent with probability |u| / level
+  const float* cuts;    // an element is sent if |u| > cut; null: with probability |u| / level
   RandomStream random;  // one word per element
   CodeForm form;
   std::uint8_t* wire;
 };
 ABT_LAUNCHER int encode_ternary(const EncodeTernary& job, void* stream);
 
-// Sums the workers' two-bit codes, which `in` holds one worker after another. A sum takes `bits`
-// bits.
+// Sums the workers' two-bit codes, which `in` holds one worker after another, to bit planes with
+// `bits` bits per sum.
 struct PackSums : TernaryBlocks {
   const std::uint8_t* in;
   int workers;
@@ -74,8 +74,8 @@ struct AverageCodes : TernaryBlocks {
 };
 ABT_LAUNCHER int average_codes(const AverageCodes& job, void* stream);
 
-// The mean of the workers' records, which `in` holds one worker after another. A record holds one
-// level per tensor, then two-bit codes.
+// Averages the workers' records, which `in` holds one worker after another. A record holds one
+// level (fp32) per tensor, then two-bit codes.
 struct AverageRecords : TernaryBlocks {
   const std::uint8_t* in;
   std::int64_t stride;  // bytes of a record
@@ -113,9 +113,10 @@ struct Place {
 };
 
 // Calls use(k, of(slot)) for each element k of a unit of the block, with the slot of the element's
-// tensor; elements beyond the block's end get the last tensor's slot. `own` points to a block of
-// one tensor, at or before the one that contains the unit's first element; it advances at most to
-// the one that contains the unit's last element. Unless kPacked, the block lies within one tensor.
+// tensor; elements beyond the block's end get the slot of some tensor in it. Unless kPacked, the
+// block lies within one tensor, and `own` points to the block. If kPacked, `own` points to an entry
+// of TernaryBlocks::tensors that does not lie after the unit's first element, and advances to the
+// entry that contains the unit's last element.
 template <bool kPacked, class Team, class Of, class Use>
 ABT_INLINE void for_elements(
     const CodeBlock& block, int unit, const CodeBlock*& own, const Of& of, const Use& use) {
@@ -129,7 +130,7 @@ ABT_INLINE void for_elements(
   if (kPacked) {
     find(begin);
   }
-  if (!kPacked || begin + Team::kUnit <= end()) {  // of(slot) is read only once
+  if (!kPacked || begin + Team::kUnit <= end()) {  // of(slot) is called only once
     const auto value = of(own->slot);
     ABT_UNROLL
     for (int k = 0; k < Team::kUnit; ++k) {
@@ -194,8 +195,8 @@ ABT_INLINE void encode(Team& team, const EncodeTernary& job, std::int64_t b) {
   });
 }
 
-// Adds to `sums` the codes of all workers for a block, plus `workers`; a result above 2 * workers
-// means that a value is not finite.
+// Adds to `sums` the signs of all workers' codes of a block, plus `workers`. A result above
+// 2 * workers means that a value is not finite.
 template <class Team>
 ABT_INLINE void add_codes(
     const Team& team, const TernaryBlocks& job, const CodeBlock& block, const void* in, int workers,
@@ -219,8 +220,8 @@ template <bool kPacked, class Team>
 ABT_INLINE void average(Team& team, const AverageCodes& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
   const CodeBlock* tensor = first_tensor(job, b);
-  // Packed codes use (level * sum) / workers, codes that are not packed (level / workers) * sum.
-  // Both orders stay, as the last bit may differ and runs must give the same results as with
+  // The mean is (level * sum) / workers for packed codes, but (level / workers) * sum for others,
+  // which may differ in the last bit. Both orders stay, so that runs give the same results as with
   // earlier versions.
   const auto workers = static_cast<float>(job.workers);
   const float share = job.levels[tensor->slot] / workers;

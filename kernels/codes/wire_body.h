@@ -1,5 +1,5 @@
-// The bodies of wire_codes.h for Int8, Int4 and Int2: templates over the ChunkTeam that processes a
-// chunk. A chunk consists of kRuns runs of kNormLanes adjacent elements, and element i of a run
+// Kernel bodies for Int8, Int4 and Int2 (wire_codes.h): templates over the ChunkTeam that processes
+// a chunk. A chunk consists of kRuns runs of kNormLanes adjacent elements, and element i of a run
 // belongs to lane i (chunk_norm.h). Each member (thread) of a team processes kLane adjacent lanes
 // in all runs: four on a GPU, all 32 on the host. A ChunkTeam provides
 //   chunk(), count()    the index of its chunk, and the chunk's element count (0 if there is no
@@ -10,8 +10,8 @@
 //                       beyond count() are read as 0 and not written; value(lane) gives the
 //                       element to store
 //   bytes(from, run, x), store_bytes(to, run, value)
-//                       like load() and store(), for the chunk's codes: one byte per lane, with
-//                       the chunk's first byte at `from` or `to`
+//                       like load() and store(), for row `run` of the chunk's codes (kRows), one
+//                       byte per lane; the chunk's codes begin at `from` or `to`
 //   largest(own)        the largest `own` of all members
 //   sums<k>(lanes, own) the sum of all lanes in the order of chunk_norm.h, and the sum of the
 //                       members' counts `own`; k = 0, 1, ... numbers the calls in a body
@@ -43,7 +43,8 @@ ABT_INLINE void for_elements(const Use& use) {
   }
 }
 
-// scale_integers() and encode_levels() return the bits of the chunk's scale.
+// scale_integers() (Int8, Int4) and encode_levels() (Int2) return the bits of the chunk's scale.
+// encode_levels() also sets the codes.
 template <int kBits, class Team>
 ABT_INLINE std::uint16_t scale_integers(Team& team, const ChunkValues<Team>& x) {
   const auto keep_larger = [](std::int32_t& largest, std::int32_t bits)

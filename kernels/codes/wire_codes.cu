@@ -14,8 +14,8 @@ class CudaChunkTeam {
   static constexpr int kLane = 4;
   static constexpr int kThreadsOfChunk = kNormLanes / kLane;
   static constexpr int kChunks = kThreads / kThreadsOfChunk;
-  // The stride of a row of lanes in shared memory; one extra word puts the rows
-  // into different banks.
+  // The stride of a row (a chunk's lanes) in shared memory; one extra word puts rows into different
+  // banks.
   static constexpr int kRow = kNormLanes + 1;
 
   struct Sums {
@@ -100,7 +100,7 @@ class CudaChunkTeam {
   __device__ int index(int run) const {
     return run * kNormLanes + lane_;
   }
-  // Number of the chunk's elements from this thread's first one in the run on; 0 or less if none.
+  // The chunk's elements from this thread's first element in the run on; 0 or less if none.
   __device__ int left(int run) const {
     return count_ - index(run);
   }

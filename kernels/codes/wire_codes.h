@@ -1,17 +1,16 @@
-// Encodes a flat fp32 array u as a record of few bits per element, and decodes it (see
-// ops/wire_codes.h). Pointers are device pointers; launches are asynchronous on `stream` (a
-// cudaStream_t) and return a cudaError_t as an int.
+// Encodes a flat fp32 array u as a record of few bits per element, which is sent, and decodes the
+// record (see ops/wire_codes.h). Launchers take device pointers and a cudaStream_t, and return a
+// cudaError_t.
 //
 // A record holds scales (bf16), then codes, all little-endian. Zeros fill each of the two parts up
 // to a multiple of 4 bytes. A record must begin at a multiple of 4 bytes, as consecutive records in
 // a buffer do.
 //
 // Int8, Int4, Int2, with b bits per code: one scale per chunk of kWireChunk elements, and 16 b
-// bytes of codes. Byte i holds the codes of elements i, i + 16 b, i + 32 b, ... of the chunk, that
-// of element i in the low bits. A last chunk of n < 16 b elements has only n bytes. A code gives
-// the multiple of the scale that its element is sent as: in Int8 and Int4, the code is this
-// multiple, in two's complement; in Int2, the multiple is 3 if bit 0 is set, else 1, and negative
-// if bit 1 is set.
+// bytes of codes. Byte i holds the codes of elements i, i + 16 b, i + 32 b, ... of the chunk, with
+// the code of element i in the low bits. A last chunk of n < 16 b elements has only n bytes. An
+// element decodes to a multiple of the scale. In Int8 and Int4, the code is this multiple, in two's
+// complement. In Int2, the multiple is 3 if bit 0 is set, else 1, and negative if bit 1 is set.
 //
 // Sparse: two scales per chunk of kSparseChunk elements, the lower level and the upper one, and 7
 // bytes of codes for each group of four elements that are sent. A group is an integer of 56 bits.
@@ -52,7 +51,7 @@ ABT_HOST_DEVICE constexpr std::int64_t wire_chunks(const WireLayout& layout) {
                                          : (layout.numel + kWireChunk - 1) / kWireChunk;
 }
 
-// The byte of a record at which its codes begin.
+// Offset in bytes of a record's codes.
 ABT_HOST_DEVICE constexpr std::int64_t codes_begin(const WireLayout& layout) {
   const int scales = layout.code == WireCode::Sparse ? 2 : 1;
   return fill_words(2 * scales * wire_chunks(layout));

@@ -1,4 +1,4 @@
-// The arithmetic of wire codes, shared by host and device so that their results are bit-identical.
+// The arithmetic of wire_codes.h, shared by host and device so that results are bit-identical.
 #pragma once
 
 #include <cmath>
@@ -44,8 +44,8 @@ ABT_HOST_DEVICE inline float scale_value(std::uint16_t bits) {
   return float_of(std::uint32_t{bits} << 16);
 }
 
-// Scale of an Int8 or Int4 chunk with this largest magnitude, rounded up so that
-// no code exceeds 127 or 7.
+// Int8 and Int4: the scale of a chunk, rounded up so that no code exceeds 127 or 7. `largest` holds
+// the bits of the chunk's largest magnitude.
 template <int kBits>
 ABT_HOST_DEVICE inline std::uint16_t integer_scale(std::uint32_t largest) {
   constexpr float kMax = (1 << (kBits - 1)) - 1;
@@ -65,14 +65,14 @@ ABT_HOST_DEVICE inline float level_cut(float squares, int count) {
 ABT_HOST_DEVICE inline float level_of(bool above) {
   return above ? 3.0f : 1.0f;
 }
-// Int2: the scale s that minimizes |x - s c| for the multiples c, <x, c> / <c, c>. products: <x,
-// c>, the sum of magnitudes times levels; threes: how many levels are 3.
+// Int2: the scale s = <x, c> / <c, c>, which minimizes |x - s c| for the multiples c. `products` is
+// <x, c>, the sum of magnitudes times levels; `threes` is how many levels are 3.
 ABT_HOST_DEVICE inline std::uint16_t level_scale(float products, int count, int threes) {
   return round_scale(products / static_cast<float>(count + 8 * threes), /*up=*/false);
 }
 
-// Int2 and Sparse: signed_code() is the code of an element, with_sign() a level with the code's
-// sign.
+// Int2 and Sparse: signed_code() returns the code of x, with bit 0 set if x has the larger level
+// (`above`) and bit 1 if x is negative. with_sign() gives a level the code's sign.
 ABT_HOST_DEVICE inline std::uint32_t signed_code(float x, bool above) {
   return (above ? 1u : 0u) | (bits_of(x) >> 30 & 2u);
 }
@@ -80,7 +80,7 @@ ABT_HOST_DEVICE inline float with_sign(float level, std::uint32_t code) {
   return (code & 2u) != 0 ? -level : level;
 }
 
-// The multiple of the scale that the code in the low bits of `code` stands for.
+// Returns the multiple of the scale that the code, in the low kBits of `code`, stands for.
 template <int kBits>
 ABT_HOST_DEVICE inline float multiple_of(std::uint32_t code) {
   if constexpr (kBits == 2) {
@@ -91,7 +91,7 @@ ABT_HOST_DEVICE inline float multiple_of(std::uint32_t code) {
   }
 }
 
-// Sparse: a level is the mean of the magnitudes that it stands for.
+// Sparse: returns a level's bits in bf16. A level is the mean of the magnitudes sent as this level.
 ABT_HOST_DEVICE inline std::uint16_t mean_scale(float sum, int count) {
   return count == 0 ? std::uint16_t{0} : round_scale(sum / static_cast<float>(count), /*up=*/false);
 }

@@ -11,7 +11,7 @@ namespace {
 // block (code_blocks.cuh).
 static_assert(kSparseChunk == kBlock);
 
-constexpr int kRun = 16;  // threads in a run, for which one thread adds up the counts
+constexpr int kRun = 16;  // threads in a run; one thread adds up a run's counts
 constexpr int kRuns = kThreads / kRun;
 
 struct Shared {
@@ -29,8 +29,8 @@ std::size_t shared_bytes(int sent) {
   return sizeof(Shared) + static_cast<std::size_t>(sent) * (sizeof(float) + sizeof(std::uint16_t));
 }
 
-// The sum of `own` over the threads before this one, and over all threads. All threads of the block
-// must call add_counts().
+// add_counts() returns the sum of `own` over the threads before this one, and over all threads. All
+// threads of the block must call it.
 struct Sums {
   std::uint64_t before = 0;
   std::uint64_t all = 0;
@@ -63,8 +63,7 @@ __device__ Sums add_counts(std::uint64_t own, Shared& shared) {
   return result;
 }
 
-// The bits of the k-th largest magnitude, and how many of the k largest magnitudes have the same
-// bits.
+// The smallest of the k largest magnitudes: its bits, and how many of these k have the same bits.
 struct Smallest {
   std::uint32_t bits = 0;
   std::uint32_t left = 0;
@@ -90,7 +89,7 @@ __device__ Smallest find_smallest(const float (&x)[kRounds][kEight], int k, Shar
       }
     }
     __syncthreads();
-    // From the largest digit down; each thread handles one digit.
+    // Each thread handles one digit, the first thread the largest.
     const int digit = kThreads - 1 - t;
     const std::uint32_t own = shared.bins[digit];
     shared.bins[digit] = 0;
@@ -106,8 +105,8 @@ __device__ Smallest find_smallest(const float (&x)[kRounds][kEight], int k, Shar
   return found;
 }
 
-// Copies the elements that are sent, and their indices, in ascending order of the indices. Of the
-// elements with the smallest magnitude that is sent, those with the lowest indices are sent.
+// Copies the elements that are sent, and their indices, in ascending order of the indices. If
+// elements tie for the last places, those with the lowest indices are sent.
 __device__ void collect(
     const float (&x)[kRounds][kEight], const Smallest& smallest, Shared& shared, float* values,
     std::uint16_t* indices) {
@@ -125,7 +124,7 @@ __device__ void collect(
     }
   }
   const Sums sums = add_counts(own, shared);
-  std::uint64_t earlier = 0;  // counts of the rounds before
+  std::uint64_t earlier = 0;  // counts in the rounds before r, of all threads
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
     const std::uint64_t counts = (sums.before >> (32 * r)) + earlier;
@@ -148,7 +147,8 @@ __device__ void collect(
   __syncthreads();
 }
 
-// Leaves the cut between the two levels, and the scales of the levels, in shared memory.
+// Writes the cut (the magnitude above which an element has the upper level) and the scales of the
+// two levels to shared memory.
 __device__ void find_levels(const float* values, int sent, Shared& shared) {
   const auto t = static_cast<int>(threadIdx.x);
   if (t < kNormLanes) {
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kThreads) encode_sparse_kernel(const EncodeWir
   }
 }
 
-// The launch asks for shared memory because the kernel has a barrier (launch.cuh).
+// Must be launched with shared memory, because it has a barrier (launch.cuh).
 __global__ void __launch_bounds__(kThreads) decode_sparse_kernel(const DecodeWire job) {
   const SparseChunk at = sparse_chunk(job.layout, blockIdx.x);
   const auto t = static_cast<int>(threadIdx.x);

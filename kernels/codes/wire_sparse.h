@@ -1,6 +1,6 @@
 // The part of wire_codes.h for WireCode::Sparse. The host has its own implementation: it finds the
-// smallest magnitude that is sent by bisection over 16-bit keys in vectors, whereas a thread block
-// counts digits.
+// smallest magnitude that is sent bit by bit, with vectors of 16-bit keys, whereas a thread block
+// finds it in four 8-bit digits.
 #pragma once
 
 #include "kernels/codes/wire_codes.h"
@@ -8,13 +8,13 @@
 
 namespace abtrain::kernels {
 
-// Where a chunk and its part of the record are.
+// A chunk of u and its part of the record.
 struct SparseChunk {
   std::int64_t begin;  // index in u of its first element
   int count;
   int sent;
-  std::int64_t scales;  // byte of the record at which its scales begin
-  std::int64_t codes;   // byte of the record at which its codes begin
+  std::int64_t scales;  // offset in bytes of its scales in the record
+  std::int64_t codes;   // offset in bytes of its codes in the record
   bool last;
 };
 
@@ -31,15 +31,15 @@ ABT_HOST_DEVICE inline SparseChunk sparse_chunk(const WireLayout& layout, std::i
       last};
 }
 
-// Branchless, because the level cannot be predicted.
+// Returns the element's level, without a branch, which would often be mispredicted.
 ABT_INLINE float level_at(const float (&levels)[2], bool upper) {
   const std::uint32_t mask = all_ones(upper);
   return float_of((bits_of(levels[1]) & mask) | (bits_of(levels[0]) & ~mask));
 }
 
-// Returns the codes of the group that begins with element `first` of the `sent` elements that a
-// chunk sends; `values` and `places` are these elements and their indices in the chunk. Leaves in u
-// (the chunk) what the codes do not express.
+// A chunk sends the elements `values`, `sent` of them, with the indices `places` in the chunk.
+// Returns the codes of the group that begins at values[first]. Subtracts the decoded group from u,
+// which points to the chunk.
 ABT_INLINE std::uint64_t encode_group(
     const float* values, const std::uint16_t* places, int first, int sent, float cut,
     const float (&levels)[2], float* u) {
@@ -57,7 +57,7 @@ ABT_INLINE std::uint64_t encode_group(
   return group;
 }
 
-// The reverse: decodes a group into the chunk `out`.
+// The reverse of encode_group(): decodes a group into the chunk `out`.
 ABT_INLINE void decode_group(
     std::uint64_t group, int first, const SparseChunk& chunk, const float (&levels)[2],
     const DecodeWire& job, float* out) {

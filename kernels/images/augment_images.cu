@@ -13,10 +13,10 @@ namespace {
 constexpr int kLevels = 256;
 constexpr int kMaxThreads = 256;
 
-// A Treatment (augment_images.h), converted to what the pixel loops read.
+// A Treatment (augment_images.h) in the form that the pixel loops read.
 struct DrawnImage {
   Placement place;
-  int top, left, bottom, end;  // of the erased box
+  int top, left, bottom, end;  // the erased box; bottom and end are exclusive
 };
 
 __device__ DrawnImage draw(const AugmentImages& job, std::int64_t index) {
@@ -33,10 +33,10 @@ __device__ bool within(int x, int size) {
 // How a thread block of augment_staged() divides its work.
 struct Plan {
   int images;        // images per block
-  int image_bytes;   // per image in shared memory, a multiple of 16
+  int image_bytes;   // shared memory per image, a multiple of 16
   int row_packets;   // packets per output row, one per thread
   int rows_at_once;  // output rows that the threads write at a time
-  bool wide_loads;   // all sources are 16-byte aligned
+  bool wide_loads;   // all stored images are 16-byte aligned
 };
 
 // The table in shared memory holds kCopies copies of each entry side by side, one for each of
@@ -64,7 +64,7 @@ __device__ void stage_table(const AugmentImages& job, float* table) {
   }
 }
 
-// Starts to copy `count` whole images, one after another, to shared memory.
+// Starts copying `count` whole images to shared memory, image_bytes apart.
 __device__ void stage_images(
     const AugmentImages& job, const Plan& plan, std::int64_t first, int count, std::uint8_t* to) {
   const int numel = job.channels * job.height * job.width;
@@ -85,7 +85,7 @@ __device__ void stage_images(
 
 // Processes whole images in shared memory, several per thread block. A thread writes packets at the
 // same place in each of its rows, so it determines only once per image where the elements of its
-// packet come from. kChannels 0: any number.
+// packet come from. kChannels = 0: any number.
 template <class Out, int kChannels, int kVector>
 __global__ void __launch_bounds__(kMaxThreads, 5)
     augment_staged(const AugmentImages job, const Plan plan) {
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
   for (int image = 0; image < count; ++image) {
     const DrawnImage t = treatments[image];
     const std::uint8_t* const pixels = staged + image * plan.image_bytes;
-    int source[kVector];  // offset of plane and column; -1: black
+    int source[kVector];  // offset of channel plane plus column; -1: black
     unsigned in_box = 0;
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
@@ -193,15 +193,15 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
 constexpr std::int64_t kMaxShared = 48 * 1024;
 constexpr std::int64_t kShared = 25 * 1024;
 constexpr std::int64_t kMaxImages = 16;
-// Small batches are first spread over all multiprocessors.
+// A thread block takes several images only if at least this many thread blocks remain.
 constexpr std::int64_t kEnoughBlocks = 1024;
 
 std::int64_t numel_of(const AugmentImages& job) {
   return std::int64_t{job.channels} * job.height * job.width;
 }
 
-// Empty if the images or the table are too large, or if a row is not a whole
-// number of packets.
+// Returns no plan if an image and the table exceed shared memory, if the output is not aligned to
+// packets, or if a row is not a whole number of packets, at most kMaxThreads.
 template <class Out, int kChannels, int kVector>
 std::optional<Plan> make_plan(const AugmentImages& job) {
   const std::int64_t row = std::int64_t{job.width} * job.channels;

@@ -1,9 +1,9 @@
-// Makes batches from images that are stored on the device as bytes: random crop, flip and erasing,
-// normalization by a table, layout and cast in one pass. Each image draws from the stream (seed,
-// purpose, epoch, index) in the order that ops/augment_images.h gives. Pointers are device
-// pointers; the launch is asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t as an
-// int. The host has its own implementation: it converts images row by row, whereas a thread block
-// stages whole images in shared memory if they fit.
+// Makes batches from images that are stored on the device as bytes. One pass does random crop, flip
+// and erasing, normalization by a table, layout and cast. Each image draws random numbers from the
+// stream (seed, Augment, epoch, index) in the order that ops/augment_images.h gives. The launcher
+// takes device pointers and a cudaStream_t, and returns a cudaError_t. The host has its own
+// implementation: it converts images row by row, whereas a thread block stages whole images in
+// shared memory if they fit.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 namespace abtrain::kernels {
 
 struct Augmentation {
-  bool crop = false;     // take a window of the image with a black border
-  std::int64_t pad = 0;  // width of that border in pixels
-  bool flip = false;
-  double erase = 0;  // probability; erased elements become 0
+  bool crop = false;     // shift the image at random; pixels from outside are black
+  std::int64_t pad = 0;  // largest shift in each direction, in pixels
+  bool flip = false;     // mirror left and right with probability 1/2
+  double erase = 0;      // probability of erasing a box; its elements become 0
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
 };
@@ -27,7 +27,7 @@ struct AugmentImages {
   const std::uint8_t* pixels;   // N x C x H x W
   const std::int64_t* labels;   // N
   const std::int64_t* indices;  // B, each in 0 .. N-1 (not checked on a GPU)
-  const float* table;           // C x 256: the value of each byte
+  const float* table;           // C x 256: normalized value of each byte
   void* images;                 // B x H x W x C
   Element element;              // of the images: F32 or BF16
   std::int64_t* image_labels;   // B
@@ -37,13 +37,13 @@ struct AugmentImages {
   Augmentation how;
 };
 
-// Where an image's pixels come from: output pixel (y, x), or (y, width-1-x) if
-// mirrored, is input pixel (y + down, x + right), or black if that is outside.
+// Crop and flip of one image: output pixel (y, x), or (y, width-1-x) if mirrored, is input pixel
+// (y + down, x + right), or black (byte 0) if that is outside.
 struct Placement {
   int down = 0, right = 0, mirrored = 0;
 };
 
-// The augmentation of one image; elements in the box become 0.
+// The random choices for one image; elements in the box become 0.
 struct Treatment {
   Placement place;
   Box erased;

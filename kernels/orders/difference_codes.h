@@ -1,7 +1,7 @@
-// Differences of gradients as 8-bit codes (see ops/difference_codes.h). Pointers are device
-// pointers; launches are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
-// int. The host has its own implementation: the largest magnitude does not depend on the order of
-// the elements, so its loops are laid out for the CPU's vectors.
+// Encodes differences of gradients as 8-bit codes, and decodes them (see ops/difference_codes.h).
+// Launchers take device pointers and a cudaStream_t, and return a cudaError_t. The host has its own
+// implementation, with loops laid out for the CPU's vectors: the largest magnitude is the same in
+// any order of the elements.
 #pragma once
 
 #include <cmath>
@@ -15,9 +15,10 @@ namespace abtrain::kernels {
 constexpr int kRecordNumbers = 256;
 constexpr int kRecordBytes = kRecordNumbers + 4;
 
+// Encodes first - second.
 struct EncodeDifference {
   const float* first;        // null: decoded from `kept`
-  const std::uint8_t* kept;  // whole records
+  const std::uint8_t* kept;  // records from an earlier encoding
   const float* second;       // null: 0
   std::int64_t numel;
   std::uint8_t* records;  // output, 4-byte aligned
@@ -28,7 +29,7 @@ void work_on_host(const EncodeDifference& job);
 struct DecodeDifferences {
   const std::uint8_t* records;
   std::int64_t count;  // records
-  float* out;          // kRecordNumbers per record
+  float* out;          // kRecordNumbers elements per record
 };
 ABT_LAUNCHER int decode_differences(const DecodeDifferences& job, void* stream);
 void work_on_host(const DecodeDifferences& job);

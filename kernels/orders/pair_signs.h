@@ -1,7 +1,7 @@
-// The signs of PairBalance (Cooper et al., arXiv 2302.00845), computed from scalar products (see
-// ops/pair_signs.h). Pointers are device pointers; the launch is asynchronous on `stream` (a
-// cudaStream_t) and returns a cudaError_t as an int. The host has its own implementation, a plain
-// sequential loop, whereas the threads of a GPU hand signs to one another.
+// Chooses the signs of PairBalance, a method to order training examples (Cooper et al., arXiv
+// 2302.00845), from inner products of rows (see ops/pair_signs.h). The launcher takes device
+// pointers and a cudaStream_t, and returns a cudaError_t. The host has its own implementation, a
+// plain sequential loop, whereas the threads of a GPU hand signs to one another.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace abtrain::kernels {
 
 constexpr int kMaxPairRows = 1024;
 
-// `triangle` is a lower triangle: row j begins at element j (j + 1) / 2.
+// Element j (j + 1) / 2 + i of `triangle` is the inner product of row j with row i for i < j, and
+// with the sum before the first row for i = j.
 struct PairSigns {
   const float* triangle;
   int rows;  // 1 .. kMaxPairRows
