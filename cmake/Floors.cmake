@@ -30,10 +30,10 @@ endfunction()
 
 # Options for code that runs rarely or never during training: quick to compile.
 set(ABTRAIN_COLD $<$<CONFIG:Release>:-O1>)
-# From version 13 on, GCC does not use a precompiled header of -O3 with -O1 unless this is equal.
+# From version 13 on, GCC uses a precompiled header of -O3 with -O1 only if these two are as there.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13
    AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  set(ABTRAIN_COLD $<$<CONFIG:Release>:-O1$<SEMICOLON>-munroll-only-small-loops>)
+  set(ABTRAIN_COLD $<$<CONFIG:Release>:-O1$<SEMICOLON>-munroll-only-small-loops$<SEMICOLON>-mvzeroupper>)
 endif()
 
 # Compiles the target's sources eight at a time as one file: reading the headers takes
