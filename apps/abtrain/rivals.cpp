@@ -23,6 +23,7 @@
 #include "report/tuning.h"
 #include "rival_lengths.h"
 #include "sweep/halving.h"
+#include "sweep/resolve_points.h"
 #include "sweep/rivals.h"
 #include "training.h"
 
@@ -88,12 +89,22 @@ constexpr double kMeasuringShare = 0.25;
 
 constexpr std::string_view kMark = "# Made by: ";
 
+std::string command_head(const RivalsCommand& args) {
+  return formatted("{}{}\n", kMark, command_line(args));
+}
+
+// The first lines of a sweep file: the command, and a hash of the configuration, on which the
+// rivals and their lengths depend.
 std::string head_of(const RivalsCommand& args) {
+  const auto folders = config_places();
+  const std::string path = config::find_config("configuration", args.config.config, "", folders);
+  const config::RunOptions options = config::read_config(
+      path, args.config.sets, {.folders = folders, .shares_overrides = true});
   return formatted(
-      "{}{}\n"
+      "{}# Of a configuration with the hash {}\n"
       "# A sweep of all methods that are worth weighing against each other: "
       "edit it, and\n# train it with `abtrain sweep FILE`.\n",
-      kMark, command_line(args));
+      command_head(args), hash_text(hash_of_text(sweep::content_of(options))));
 }
 
 bool is_rivals_file(const std::string& begin) {
@@ -259,6 +270,8 @@ int run_rivals(const RivalsCommand& args) {
     const StopSignals signals;
     const std::string there = !args.force && is_there(file) ? read_file(file, kMaxText) : "";
     const bool edited = !there.empty() && is_edited(there);
+    const bool changed =
+        there.starts_with(command_head(args)) && !there.starts_with(head_of(args));
     // An interrupted comparison continues with the lengths that were measured.
     if (args.run && there.starts_with(head_of(args))) {
       log.info(
@@ -267,9 +280,12 @@ int run_rivals(const RivalsCommand& args) {
     } else {
       ABT_CHECK(
           !edited, Usage,
-          "-o: '{}' has been edited since `abtrain rivals` wrote it; name another file with -o, or "
+          "-o: '{}' has been edited since `abtrain rivals` wrote it{}; name another file with -o, or "
           "replace it with --force",
-          file);
+          file, changed ? ", and the configuration has changed" : "");
+      if (changed) {
+        log.info("{}: the configuration has changed since, so it is written anew", file);
+      }
       write_rivals(args, file, log);
     }
     if (const int signal = StopSignals::requested(); signal != 0) {

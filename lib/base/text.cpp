@@ -70,11 +70,15 @@ std::string listed(const std::vector<std::string>& parts) {
 }
 
 std::vector<std::string> split_text(std::string_view text, char separator) {
-  std::vector<std::string> parts(text.empty() ? 1 : 0);
-  for (const auto part : std::views::split(text, separator)) {
-    parts.emplace_back(part.begin(), part.end());
+  std::vector<std::string> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) {
+      return parts;
+    }
+    text.remove_prefix(end + 1);
   }
-  return parts;
 }
 
 std::string lower_case(std::string_view text) {

@@ -183,6 +183,12 @@ std::vector<RunOrError> read_all(const std::vector<std::string>& folders, Spectr
   return readings;
 }
 
+// Whether both folders hold the results of one run: a repetition takes another time.
+bool is_copy(const RunRecord& a, const RunRecord& b) {
+  return a.summary && b.summary && a.name == b.name && a.seed == b.seed && a.keys == b.keys &&
+         a.summary->train_seconds == b.summary->train_seconds && a.summary->loss == b.summary->loss;
+}
+
 std::string first_line(const std::string& message) {
   const auto lines = split_text(message, '\n');
   // A configuration's message may list several problems, each followed by its
@@ -282,8 +288,15 @@ Comparison compare(
     if (const auto* error = std::get_if<Error>(&reading)) {
       kind = skipped.empty() ? error->kind() : kind;
       skipped.push_back(first_line(error->what()));
+      continue;
+    }
+    RunRecord& run = std::get<RunRecord>(reading);
+    const auto original =
+        std::ranges::find_if(runs, [&](const RunRecord& other) { return is_copy(run, other); });
+    if (original != runs.end()) {
+      skipped.push_back(formatted("{}: a copy of {}", run.folder, original->folder));
     } else {
-      runs.push_back(std::move(std::get<RunRecord>(reading)));
+      runs.push_back(std::move(run));
     }
   }
   if (runs.empty()) {

@@ -173,6 +173,14 @@ RunName split_run_name(const std::string& name) {
              : RunName{name.substr(0, at), name.substr(at + 1)};
 }
 
+std::string brief_name(const std::string& checkpoint) {
+  if (!checkpoint.starts_with(kStepPrefix)) {
+    return checkpoint;
+  }
+  const std::size_t zeros = checkpoint.find_first_not_of('0', std::string_view(kStepPrefix).size());
+  return kStepPrefix + (zeros == std::string::npos ? "0" : checkpoint.substr(zeros));
+}
+
 Checkpoint named_checkpoint(const std::string& run_folder, const std::string& name) {
   const std::vector<std::string> folders = entries_of(run_folder, kStepPrefix);
   std::vector<std::string> there;
@@ -186,8 +194,7 @@ Checkpoint named_checkpoint(const std::string& run_folder, const std::string& na
   }
   for (const std::string& folder : folders) {
     const std::string file = fs::path(folder).filename().string();
-    const std::size_t zeros = file.find_first_not_of('0', std::string_view(kStepPrefix).size());
-    const std::string brief = kStepPrefix + (zeros == std::string::npos ? "0" : file.substr(zeros));
+    const std::string brief = brief_name(file);
     there.push_back(brief);
     if (name == file || name == brief || (name == kLast && folder == folders.front()) ||
         (name == kBest && best != found.end() && folder == best->folder)) {

@@ -98,6 +98,12 @@ class CheckpointWriter {
   Hook hook_;
 };
 
+// <run folder>/checkpoints.previous, which keeps checkpoints that the run does not continue from.
+std::string previous_of(const std::string& run_folder);
+// Moves checkpoints with a step above `step` to previous_of(), where they replace any of the same
+// name. The log, if not null, names them. Throws Io.
+void put_later_aside(const std::string& run_folder, std::int64_t step, Log* log);
+
 // Removes the remains of interrupted saves, and restores a checkpoint that such a save had moved
 // away but not replaced.
 void clean_checkpoints(const std::string& run_folder);

@@ -24,6 +24,8 @@ constexpr const char* kReplicasPrefix = "replicas/";
 std::string worker_file(int rank);
 // "step-0000000420"
 std::string step_folder(std::int64_t step);
+// "step-420" for "step-0000000420"; any other name stays.
+std::string brief_name(const std::string& checkpoint);
 
 // Full paths of the entries of <run folder>/checkpoints whose names begin with the prefix, in
 // descending order of name: the newest checkpoint comes first, because step numbers have leading

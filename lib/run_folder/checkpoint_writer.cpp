@@ -221,6 +221,9 @@ void CheckpointWriter::publish(const Checkpoint& about, const std::string& folde
   replace_folder(folder, place, old);  // `place` may exist if a run was resumed before this step
   try {
     remove_path(old);
+    // After a resume with more workers, the steps count fewer than before, and the checkpoints
+    // saved until then seem to be later ones.
+    put_later_aside(options_.run_folder, about.step, log_);
     prune();
   } catch (...) {
     if (log_ != nullptr) {
@@ -243,6 +246,38 @@ void CheckpointWriter::prune() const {
     remove_path(gone);
     rename_path(old.folder, gone);
     remove_path(gone);
+  }
+}
+
+std::string previous_of(const std::string& run_folder) {
+  return formatted("{}/{}.previous", run_folder, config::kCheckpoints);
+}
+
+void put_later_aside(const std::string& run_folder, std::int64_t step, Log* log) {
+  const std::string previous = previous_of(run_folder);
+  std::vector<std::string> moved;
+  for (const std::string& path : entries_of(run_folder, kStepPrefix)) {
+    const std::string name = fs::path(path).filename().string();
+    if (name <= step_folder(step)) {
+      break;  // the newest one comes first
+    }
+    make_folders(previous);
+    const std::string place = formatted("{}/{}", previous, name);
+    remove_path(place);
+    std::error_code error;
+    fs::rename(path, place, error);
+    if (error == std::errc::cross_device_link) {  // `checkpoints` is a link to another disk
+      fs::copy(path, place, fs::copy_options::recursive);
+      remove_path(path);
+    } else {
+      ABT_CHECK(!error, Io, "cannot move '{}' to '{}': {}", path, place, error.message());
+    }
+    moved.push_back(name);
+  }
+  if (!moved.empty() && log != nullptr) {
+    log->warning(
+        "continuing from step {}: later checkpoints of this run are kept in {}: {}", step, previous,
+        join(moved, ", "));
   }
 }
 

@@ -117,8 +117,9 @@ class Jobs {
         atomic_write(config, config::to_yaml(run.options));
       }
       auto child = ChildProcess::start(
-          {program_, "train", "--config", config, "--resume", "auto"}, log_of(run),
-          cores_of_slot(slot, slots_.size()));
+          {program_, "train", "--config", config, "--name", run.options.name, "--output",
+           run.options.output, "--resume", "auto"},
+          log_of(run), cores_of_slot(slot, slots_.size()));
       if (child == nullptr) {
         fail(run, kStopped, ": another process is training it, so it is skipped here");
         return;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "config/config.h"
 #include "report/run_record.h"
+#include "train/branch.h"
 #include "train/run_differences.h"
 
 namespace abtrain::sweep {
@@ -31,6 +32,7 @@ PointState state_of(const PointRun& run) {
     const config::RunOptions before = config::read_config(run.folder + "/config.yaml");
     config::RunOptions now = run.options;
     train::take_recorded(now, before);
+    train::keep_branch_point(now, run.folder);
     if (content_of(before) != content_of(now)) {
       return PointState::Foreign;
     }

@@ -19,7 +19,7 @@ std::string as_flow(const Sets& sets) {
 
 std::string rivals_yaml(const RivalList& list, std::int64_t seeds, const std::string& head) {
   std::string out = head;
-  out += formatted("base: {}\nname: {}\n", in_quotes(list.config), list.name);
+  out += formatted("base: {}\nname: {}\n", in_quotes(list.config), in_quotes(list.name));
   if (!list.output.empty()) {
     out += formatted("output: {}\n", in_quotes(list.output));
   }

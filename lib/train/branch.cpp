@@ -58,8 +58,11 @@ void keep_branch_point(config::RunOptions& options, const std::string& run_folde
   const run_folder::RunName wanted = run_folder::split_run_name(*options.branch_from);
   try {
     const auto recorded = config::read_config(config).branch_from;
-    if (recorded && !wanted.checkpoint.starts_with(run_folder::kStepPrefix) &&
-        run_folder::split_run_name(*recorded).run == wanted.run) {
+    const run_folder::RunName there = run_folder::split_run_name(recorded.value_or(""));
+    const bool same_step =
+        !wanted.checkpoint.starts_with(run_folder::kStepPrefix) ||
+        run_folder::brief_name(wanted.checkpoint) == run_folder::brief_name(there.checkpoint);
+    if (recorded && same_step && real_path(there.run) == real_path(wanted.run)) {
       options.branch_from = recorded;
     }
   } catch (const Error&) {

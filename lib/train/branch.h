@@ -14,7 +14,7 @@ namespace abtrain::train {
 
 // If the run folder already holds a branch off the same run, sets `branch_from` to the checkpoint
 // recorded there, so that RUN and RUN@best mean the same checkpoint at each start. A `branch_from`
-// that names a step stays as it is.
+// that names another step stays as it is.
 void keep_branch_point(config::RunOptions& options, const std::string& run_folder);
 
 // Finds the checkpoint that `branch_from` names, and replaces `branch_from` by the form

@@ -161,18 +161,36 @@ void Ledger::archive(state::Archive& archive, const WorkerFigures& counts) {
   own_ = all;
 }
 
-void Ledger::average_traffic(std::vector<state::State>& states) {
+void Ledger::average(std::vector<state::State>& states) {
   Scopes mean;
+  const auto n = static_cast<double>(states.size());
+  paused_seconds_ = 0;
+  own_.seconds.svd = own_.seconds.data = 0;
+  TrafficSplit& split = own_.traffic;
+  split.full_phase = split.ab_phase = split.switches = 0;
   for (state::State& state : states) {
+    auto archive = state::Archive::loading(state);
     ordered_json traffic;
-    state::Archive::loading(state).value("traffic", traffic);
+    archive.value("traffic", traffic);
     for (const auto& [scope, purposes] : from_json(traffic)) {
       for (std::size_t p = 0; p < purposes.size(); ++p) {
         mean[scope][p] += purposes[p];
       }
     }
+    double paused = 0, svd = 0, data = 0;
+    archive.value("metrics_seconds", paused);
+    archive.value("svd_seconds", svd);
+    archive.value("data_seconds", data);
+    paused_seconds_ += paused / n;
+    own_.seconds.svd += svd / n;
+    own_.seconds.data += data / n;
+    TrafficSplit own;
+    archive_numbers(
+        archive, "traffic_by_phase", {&own.full_phase, &own.ab_phase, &own.switches});
+    split.full_phase += own.full_phase / n;
+    split.ab_phase += own.ab_phase / n;
+    split.switches += own.switches / n;
   }
-  const auto n = static_cast<double>(states.size());
   for (auto& [scope, purposes] : mean) {
     for (comm::Traffic& traffic : purposes) {
       traffic.bytes = std::llround(static_cast<double>(traffic.bytes) / n);

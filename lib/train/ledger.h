@@ -101,8 +101,9 @@ class Ledger {
     watch_ = Stopwatch(watch_.seconds() + seconds);
     paused_seconds_ -= seconds;
   }
-  // Replaces the meter's counts by the mean over the workers that saved these states.
-  void average_traffic(std::vector<state::State>& states);
+  // Replaces traffic, and seconds of communication, SVD and data, by their means over the workers
+  // that saved these states.
+  void average(std::vector<state::State>& states);
 
  private:
   comm::TrafficMeter meter_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "state/archive.h"
@@ -24,8 +25,10 @@ struct Progress {
   std::int64_t event_step = 0;
   double event_seconds = 0;
 
+  // Less than the `validation` of any model: R^2 of a regression may be far below 0.
+  static constexpr double kNone = std::numeric_limits<double>::lowest();
   std::optional<double> validation = {};  // Score::quality(), if evaluated after this step
-  double best = -1;                       // best `validation` at a save
+  double best = kNone;                    // best `validation` at a save
   std::optional<Score> before = {};       // score of the initial weights, if evaluated
 
   void take_loss(double loss) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "base/env.h"
@@ -62,7 +63,9 @@ void check_nothing_is_lost(const config::RunOptions& options, const std::string&
   std::error_code none;
   const auto metrics = fs::file_size(run_folder + "/metrics.jsonl", none);
   const bool is_empty = (none || metrics == 0) && !is_there(run_folder + "/model.safetensors");
-  const auto lines = differences_from(run_folder, options);
+  config::RunOptions now = options;
+  keep_branch_point(now, run_folder);
+  const auto lines = differences_from(run_folder, now);
   const bool same = lines.empty();
   // An unfinished run may be lost if it has no checkpoints and has the same settings or wrote
   // nothing: this start is the next try.
@@ -79,6 +82,21 @@ void check_nothing_is_lost(const config::RunOptions& options, const std::string&
                 ", saved up to step {}; --resume auto continues it. ", checkpoints.front().step));
 }
 
+// Refuses an input that the run would remove or replace.
+void check_outside(
+    const char* key, const std::optional<std::string>& path, const std::string& run_folder) {
+  if (!path) {
+    return;
+  }
+  const fs::path folder = real_path(run_folder);
+  const fs::path input = real_path(*path);
+  const auto parts = std::mismatch(folder.begin(), folder.end(), input.begin(), input.end());
+  ABT_CHECK(
+      parts.first != folder.end(), Config,
+      "{}: {} lies in {}, which this run replaces; give the run another --name", key, *path,
+      run_folder);
+}
+
 // Text for a message: how to continue training from a model if no checkpoint fits; "" if the run
 // folder has no model.
 std::string way_from_model(const std::string& run_folder) {
@@ -90,11 +108,6 @@ std::string way_from_model(const std::string& run_folder) {
                                "export --form merged` writes)",
                                model)
                          : "";
-}
-
-// The folder to which checkpoints that are put aside are moved.
-std::string previous_of(const std::string& run_folder) {
-  return formatted("{}/{}.previous", run_folder, config::kCheckpoints);
 }
 
 // The folder that keeps an older checkpoints.previous until its replacement is in place.
@@ -134,7 +147,7 @@ ResumeChoice choose_resume(
     const std::string& how, bool overwrite, const config::RunOptions& options,
     const std::string& run_folder, Log& log) {
   run_folder::clean_checkpoints(run_folder);
-  run_folder::settle_replaced(previous_of(run_folder), replaced_in(run_folder));
+  run_folder::settle_replaced(run_folder::previous_of(run_folder), replaced_in(run_folder));
   ResumeChoice choice;
   if (how == "auto" && !is_there(run_folder + "/summary.json")) {
     choice.from = run_folder::newest_checkpoint(run_folder, log);
@@ -150,7 +163,7 @@ ResumeChoice choose_resume(
     const config::RunOptions before = configuration_of(from);
     choice.is_own = is_own(run_folder, from);
     ABT_CHECK(
-        !is_in(previous_of(run_folder), from) ||
+        !is_in(run_folder::previous_of(run_folder), from) ||
             run_folder::entries_of(run_folder, run_folder::kStepPrefix).empty(),
         Config,
         "--resume: {} would be deleted to set aside the newer checkpoints of {}; choose another "
@@ -175,6 +188,10 @@ ResumeChoice choose_resume(
   const bool goes_on = choice.is_own && !finished;
   if (!overwrite && !goes_on) {
     check_nothing_is_lost(options, run_folder);
+  }
+  if (!choice.is_own) {
+    check_outside("model.weights", options.model.weights, run_folder);
+    check_outside("model.adapter", options.model.adapter, run_folder);
   }
   return choice;
 }
@@ -290,34 +307,12 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
     fs::remove(place, error);  // fails if the folder holds something or could not be read
     return;
   }
-  const std::string previous = previous_of(run_folder);
+  const std::string previous = run_folder::previous_of(run_folder);
   const std::string replaced = replaced_in(run_folder);
   run_folder::settle_replaced(previous, replaced);
   run_folder::replace_folder(place, previous, replaced);
   fs::remove_all(replaced, error);
   log.warning("starting fresh: the checkpoints of the previous run are kept in {}", previous);
-}
-
-void put_later_checkpoints_aside(const std::string& run_folder, std::int64_t step, Log& log) {
-  const std::string previous = previous_of(run_folder);
-  std::vector<std::string> moved;
-  for (const std::string& path : run_folder::entries_of(run_folder, run_folder::kStepPrefix)) {
-    const std::string name = fs::path(path).filename().string();
-    if (name <= run_folder::step_folder(step)) {
-      break;  // the newest one comes first
-    }
-    make_folders(previous);
-    const std::string place = formatted("{}/{}", previous, name);
-    std::error_code error;
-    fs::remove_all(place, error);
-    fs::rename(path, place);
-    moved.push_back(name);
-  }
-  if (!moved.empty()) {
-    log.warning(
-        "continuing from step {}: later checkpoints of this run are kept in {}: {}", step, previous,
-        join(moved, ", "));
-  }
 }
 
 }  // namespace abtrain::train

@@ -69,8 +69,5 @@ std::string default_resume();
 // Makes way for the checkpoints of a fresh start by moving those of an earlier run to
 // checkpoints.previous.
 void put_checkpoints_aside(const std::string& run_folder, Log& log);
-// Moves the checkpoints after `step` to checkpoints.previous, because the run is about to continue
-// from `step` and may take another course.
-void put_later_checkpoints_aside(const std::string& run_folder, std::int64_t step, Log& log);
 
 }  // namespace abtrain::train

@@ -188,7 +188,7 @@ void open_folder(
   if (!resume.is_own) {
     put_checkpoints_aside(folder, log);
   } else {
-    put_later_checkpoints_aside(folder, resume.from->step, log);
+    run_folder::put_later_aside(folder, resume.from->step, &log);
   }
   // When a run is extended, its model stays until the longer run has one.
   const bool keeps_model = resume.is_own && resume.changes_length;

@@ -95,8 +95,10 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
   if (from.workers() == world_->size()) {
     ABT_CHECK(
         from.run_steps == length_.steps || length_.by_clock || in_.longer || in_.branches,
-        DamagedData, "expected the checkpoint of a run of {} steps, got one of {}", length_.steps,
-        from.run_steps);
+        Config,
+        "the checkpoint's run had {} steps, but with the data of {} training examples it has {}: "
+        "the data set has another size now",
+        from.run_steps, in_.dataset.train.size(), length_.steps);
     state::State state = run_folder::load_state(from, world_->rank());
     state::Archive archive = state::Archive::loading(state);
     this->archive(archive);
@@ -141,7 +143,7 @@ void Trainer::regroup(const run_folder::Checkpoint& from, std::int64_t t) {
   average_buffers(all);
   state::Archive first = state::Archive::loading(all.front());
   archive_loop(first);
-  ledger_.average_traffic(all);
+  ledger_.average(all);
   std::vector<state::State> leads;
   for (std::size_t worker = 0; worker < all.size(); ++worker) {
     if (from.leads[worker] == static_cast<int>(worker)) {
@@ -229,7 +231,7 @@ std::unique_ptr<nn::Model> Trainer::model_of_checkpoint() {
 
 void Trainer::branch(std::int64_t t) {
   // `best` refers to this run folder, which starts with this checkpoint.
-  progress_.best = -1;
+  progress_.best = Progress::kNone;
   progress_.validation = in_.resume->validation_accuracy;
   save(t);
   progress_.validation.reset();

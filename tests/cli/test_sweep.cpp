@@ -103,6 +103,34 @@ TEST_F(CliSweep, AllIsCheckedBeforeTheFirstIsTrained) {
   EXPECT_EQ(states(), (States{"missing", "foreign"}));
 }
 
+// A branch records the step of the checkpoint that it starts from.
+TEST_F(CliSweep, PointsThatBranchOffARunAreRecognized) {
+  const std::string runs = folder_.file("runs");
+  expect_exit(
+      0, "train '" + folder_.file("base.yaml") + "' --output '" + runs +
+             "' --name trunk checkpoint.every=4");
+  add_sweep(
+      "set: {branch_from: '" + runs + "/trunk', train.steps: 12}\n"
+      "grid: {optimizer.lr: [0.001, 0.002]}\n");
+  expect_exit(0, arguments());
+  EXPECT_EQ(states(), (States{"finished", "finished"}));
+  expect_exit(0, arguments(), {"2 of 2 points are finished already"});
+  expect_exit(0, arguments("--task 0"), {"this run has finished"});
+}
+
+TEST_F(CliSweep, ASweepGoesOnWhereItsFolderWasMoved) {
+  add_sweep("grid: {method.rank.rank: [1, 2]}\n");
+  expect_exit(0, arguments("--task 0"));
+  const std::string folder = list().at(0).at(2);
+  fs::remove(folder + "/summary.json");  // as if it had been stopped
+  fs::rename(folder_.file("runs"), folder_.file("moved"));
+  const std::string there = replaced(arguments(), folder_.file("runs"), folder_.file("moved"));
+  expect_exit(0, there);
+  EXPECT_FALSE(fs::exists(folder_.file("runs")));
+  EXPECT_TRUE(fs::exists(replaced(folder, folder_.file("runs"), folder_.file("moved")) +
+                         "/summary.json"));
+}
+
 // The exit code is that of the training, whatever becomes of the report.
 TEST_F(CliSweep, AReportThatFailsHidesNoFailure) {
   add_sweep(
@@ -185,6 +213,22 @@ TEST_F(CliSweep, RivalsReplaceNoFileThatHasBeenEdited) {
   expect_exit(0, "report '" + folder_.file("runs") + "' --where train.steps=20");
   expect_exit(0, command + "60 --force");
   EXPECT_FALSE(contains(content(file), "train.steps: 20"));
+}
+
+// The sizes of small networks, and measured lengths, are those of the configuration as it was.
+TEST_F(CliSweep, RivalsOfAConfigurationThatHasChangedAreListedAnew) {
+  const std::string base = folder_.file("base.yaml");
+  const std::string file = folder_.file("rivals.yaml");
+  const std::string command = "rivals '" + base +
+                              "' --only ddp --tune 1 --seeds 1 --steps 20 --run -o '" + file +
+                              "' --output '" + folder_.file("runs") + "'";
+  expect_exit(0, command);
+  expect_exit(0, command, {"written by this command before; it is continued"});
+  folder_.add("base.yaml", replaced(content(base), "hidden: [", "hidden: [9, "));
+  expect_exit(0, command, {"rivals.yaml: the configuration has changed since"});
+  folder_.add("rivals.yaml", content(file) + "# mine\n");
+  folder_.add("base.yaml", replaced(content(base), "hidden: [9", "hidden: [7"));
+  expect_exit(2, command, {"has been edited since", "and the configuration has changed; name"});
 }
 
 TEST_F(CliSweep, RivalsSayHowLongTheyTakeAndWhoIsBest) {

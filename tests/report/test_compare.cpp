@@ -96,6 +96,20 @@ TEST(Compare, ASettingThatArrivesFirstButFailsStandsLast) {
       (std::vector<std::string>{"good", "wild", "begun"}));
 }
 
+TEST(Compare, ACopyOfARunIsNoSecondSeed) {
+  const TempFolder folder;
+  add_run(folder, {.name = "b_1", .seed = 1, .accuracies = {0.5, 0.8}, .accuracy = 0.8});
+  add_run(folder, {.name = "b_2", .seed = 2, .accuracies = {0.5, 0.7}, .accuracy = 0.7});
+  std::filesystem::copy(
+      folder / "b_1", folder / "b_1 (copy)", std::filesystem::copy_options::recursive);
+  const Comparison found = compare({folder.path()}, {});
+  ASSERT_EQ(found.settings.size(), 1U);
+  EXPECT_EQ(found.settings[0].runs.size(), 2U);
+  EXPECT_EQ(
+      found.skipped, (std::vector<std::string>{
+                         (folder / "b_1 (copy)") + ": a copy of " + (folder / "b_1")}));
+}
+
 TEST(Compare, RunsThatDifferOnlyInTheirSeedAreOneSetting) {
   const TempFolder folder;
   for (const int seed : {3, 1, 2}) {

@@ -181,15 +181,16 @@ TEST(ListCheckpoints, NewestFirstWithoutThoseThatCannotBeRead) {
 }
 
 TEST(NamedCheckpoint, IsTheLastOrTheBestOrThatOfAStep) {
-  const TempFolder folder;
-  const auto step = [&](const char* name) { return named_checkpoint(folder.path(), name).step; };
-  expect_error([&] { step("last"); }, ErrorKind::MissingInput);
-  save_all(folder, {{20}, {100}});
+  const TempFolder unscored;
+  expect_error([&] { named_checkpoint(unscored.path(), "last"); }, ErrorKind::MissingInput);
+  save_all(unscored, {{20}, {100}});
   expect_error(
-      [&] { step("best"); }, ErrorKind::MissingInput,
+      [&] { named_checkpoint(unscored.path(), "best"); }, ErrorKind::MissingInput,
       {"no checkpoint 'best', since none has a validation accuracy",
        "there are last, step-100, step-20"});
-  save_all(folder, {{0, 0.5}, {40, 0.75}, {60, 0.25}});
+  const TempFolder folder;
+  const auto step = [&](const char* name) { return named_checkpoint(folder.path(), name).step; };
+  save_all(folder, {{0, 0.5}, {20}, {40, 0.75}, {60, 0.25}, {100}});
   EXPECT_EQ(step("last"), 100);
   EXPECT_EQ(step("best"), 40);
   EXPECT_EQ(step("step-20"), 20);
@@ -287,6 +288,31 @@ TEST(PruneCheckpoints, KeepsNoBestWithoutAccuracies) {
   const TempFolder folder;
   save_all(folder, {{1}, {2}, {3}}, {.keep = 1});
   EXPECT_EQ(steps_in(folder), Steps{3});
+}
+
+// A run that goes on with more workers counts fewer steps: its new checkpoints must not be pruned in
+// favor of those before, nor may a resume choose these.
+TEST(PruneCheckpoints, ThoseWithLaterStepsArePutAside) {
+  const TempFolder folder;
+  const TempFolder disk;
+  for (const bool linked : {false, true}) {
+    SaidLog said(LogLevel::Warning);
+    fs::remove_all(folder / "checkpoints");
+    if (linked) {
+      fs::create_directory_symlink(disk.path(), folder / "checkpoints");
+    }
+    save_all(folder, {{1300}, {1400, 0.5}}, {.keep = 2});
+    save_all(folder, {{750}}, {.keep = 2, .log = &said.log()});
+    EXPECT_EQ(steps_in(folder), Steps{750});
+    EXPECT_EQ(newest_checkpoint(folder.path(), said.log())->step, 750);
+    for (const std::int64_t step : {1300, 1400}) {
+      EXPECT_NO_THROW(
+          verified_checkpoint(formatted("{}/{}", previous_of(folder.path()), step_folder(step))));
+    }
+    expect_has(said.text(), "checkpoints.previous: " + step_folder(1400) + ", " + step_folder(1300));
+    save_all(folder, {{800}, {850}}, {.keep = 2});
+    EXPECT_EQ(steps_in(folder), (Steps{850, 800}));
+  }
 }
 
 TEST(FailedSave, LeavesNothingAndTheOlderOnesAsTheyWere) {

@@ -131,7 +131,8 @@ TEST(Ledger, RefusesFiguresThatCannotBe) {
   refused("traffic", {{"world", {none, none, none, none, {-1, 0, 0.0}}}});
 }
 
-TEST(Ledger, TakesOverTheMeanTrafficOfOtherWorkers) {
+// A worker that writes checkpoints communicates while training; the others wait for it in pauses.
+TEST(Ledger, TakesOverTheMeansOfOtherWorkers) {
   std::vector<state::State> states(2);
   for (int i = 0; i < 2; ++i) {
     Ledger ledger;
@@ -139,13 +140,26 @@ TEST(Ledger, TakesOverTheMeanTrafficOfOtherWorkers) {
     ledger.meter().count_seconds("world", Purpose::Gradient, i == 0 ? 1 : 2);
     auto archive = state::Archive::saving(states[static_cast<std::size_t>(i)]);
     ledger.archive(archive, {});
+    ordered_json& values = *states[static_cast<std::size_t>(i)].values;
+    values["metrics_seconds"] = i == 0 ? 0.25 : 1.75;
+    values["svd_seconds"] = i == 0 ? 1.0 : 2.0;
+    values["data_seconds"] = i == 0 ? 3.0 : 4.0;
+    values["traffic_by_phase"] = {i == 0 ? 100.0 : 200.0, 10.0, 1.0};
   }
   Ledger ledger;
-  ledger.average_traffic(states);
+  auto first = state::Archive::loading(states.front());
+  ledger.archive(first, {});
+  ledger.average(states);
   const comm::Traffic mean = ledger.meter().of(Purpose::Gradient);
   EXPECT_EQ(mean.bytes, 202);  // 201.5, rounded
   EXPECT_EQ(mean.calls, 1);
   EXPECT_EQ(mean.seconds, 1.5);
+  const WorkerFigures figures = ledger.figures({}, 0);
+  EXPECT_EQ(figures.seconds.communication, 0.5);
+  EXPECT_EQ(figures.seconds.svd, 1.5);
+  EXPECT_EQ(figures.seconds.data, 3.5);
+  EXPECT_EQ(figures.traffic.full_phase, 150);
+  EXPECT_EQ(figures.traffic.ab_phase, 10);
 }
 
 TEST(Figures, AreGatheredInRankOrder) {

@@ -393,6 +393,15 @@ TEST_F(Resume, TheModelOfARunThatIsMadeLongerStays) {
   EXPECT_EQ(left_by(false), (std::array{false, false, false}));
 }
 
+TEST_F(Resume, WeightsThatItsStartWouldRemoveAreRefused) {
+  finish("own");
+  finish("other");
+  options_.model.weights = own_ + "/model.safetensors";
+  expect_refused("none", 78, "model.weights: " + own_ + "/model.safetensors lies in ", true);
+  options_.model.weights = folder_ / "other/model.safetensors";
+  EXPECT_EQ(step_of("none", true), -1);
+}
+
 TEST_F(Resume, AFreshStartPutsCheckpointsAside) {
   save("own", 4);
   put_checkpoints_aside(own_, log_);
