@@ -335,8 +335,9 @@ class Exported : public Layer {
     std::map<ValueId, std::size_t> last_use;
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       auto& [node, use, step, releases] = steps_[i];
-      const auto own = std::ranges::find_if(
-          own_, [&](const Own& each) { return each.weight && use && each.value == use->weight; });
+      const auto own = std::ranges::find_if(own_, [&use = use](const Own& each) {
+        return each.weight && use && each.value == use->weight;
+      });
       if (own != own_.end()) {
         step = make_product(*own->weight, *use, node.outputs[0]);
       } else {
