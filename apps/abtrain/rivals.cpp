@@ -98,8 +98,8 @@ std::string command_head(const RivalsCommand& args) {
 std::string head_of(const RivalsCommand& args) {
   const auto folders = config_places();
   const std::string path = config::find_config("configuration", args.config.config, "", folders);
-  const config::RunOptions options = config::read_config(
-      path, args.config.sets, {.folders = folders, .shares_overrides = true});
+  const config::RunOptions options =
+      config::read_config(path, args.config.sets, {.folders = folders, .shares_overrides = true});
   return formatted(
       "{}# Of a configuration with the hash {}\n"
       "# A sweep of all methods that are worth weighing against each other: "
@@ -270,8 +270,7 @@ int run_rivals(const RivalsCommand& args) {
     const StopSignals signals;
     const std::string there = !args.force && is_there(file) ? read_file(file, kMaxText) : "";
     const bool edited = !there.empty() && is_edited(there);
-    const bool changed =
-        there.starts_with(command_head(args)) && !there.starts_with(head_of(args));
+    const bool changed = there.starts_with(command_head(args)) && !there.starts_with(head_of(args));
     // An interrupted comparison continues with the lengths that were measured.
     if (args.run && there.starts_with(head_of(args))) {
       log.info(
@@ -280,7 +279,8 @@ int run_rivals(const RivalsCommand& args) {
     } else {
       ABT_CHECK(
           !edited, Usage,
-          "-o: '{}' has been edited since `abtrain rivals` wrote it{}; name another file with -o, or "
+          "-o: '{}' has been edited since `abtrain rivals` wrote it{}; name another file with -o, "
+          "or "
           "replace it with --force",
           file, changed ? ", and the configuration has changed" : "");
       if (changed) {

@@ -185,8 +185,7 @@ void Ledger::average(std::vector<state::State>& states) {
     own_.seconds.svd += svd / n;
     own_.seconds.data += data / n;
     TrafficSplit own;
-    archive_numbers(
-        archive, "traffic_by_phase", {&own.full_phase, &own.ab_phase, &own.switches});
+    archive_numbers(archive, "traffic_by_phase", {&own.full_phase, &own.ab_phase, &own.switches});
     split.full_phase += own.full_phase / n;
     split.ab_phase += own.ab_phase / n;
     split.switches += own.switches / n;

@@ -94,8 +94,7 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
   const std::int64_t t = first_step(in_);
   if (from.workers() == world_->size()) {
     ABT_CHECK(
-        from.run_steps == length_.steps || length_.by_clock || in_.longer || in_.branches,
-        Config,
+        from.run_steps == length_.steps || length_.by_clock || in_.longer || in_.branches, Config,
         "the checkpoint's run had {} steps, but with the data of {} training examples it has {}: "
         "the data set has another size now",
         from.run_steps, in_.dataset.train.size(), length_.steps);

@@ -110,7 +110,8 @@ TEST_F(CliSweep, PointsThatBranchOffARunAreRecognized) {
       0, "train '" + folder_.file("base.yaml") + "' --output '" + runs +
              "' --name trunk checkpoint.every=4");
   add_sweep(
-      "set: {branch_from: '" + runs + "/trunk', train.steps: 12}\n"
+      "set: {branch_from: '" + runs +
+      "/trunk', train.steps: 12}\n"
       "grid: {optimizer.lr: [0.001, 0.002]}\n");
   expect_exit(0, arguments());
   EXPECT_EQ(states(), (States{"finished", "finished"}));
@@ -127,8 +128,8 @@ TEST_F(CliSweep, ASweepGoesOnWhereItsFolderWasMoved) {
   const std::string there = replaced(arguments(), folder_.file("runs"), folder_.file("moved"));
   expect_exit(0, there);
   EXPECT_FALSE(fs::exists(folder_.file("runs")));
-  EXPECT_TRUE(fs::exists(replaced(folder, folder_.file("runs"), folder_.file("moved")) +
-                         "/summary.json"));
+  EXPECT_TRUE(
+      fs::exists(replaced(folder, folder_.file("runs"), folder_.file("moved")) + "/summary.json"));
 }
 
 // The exit code is that of the training, whatever becomes of the report.

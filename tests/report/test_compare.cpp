@@ -106,8 +106,8 @@ TEST(Compare, ACopyOfARunIsNoSecondSeed) {
   ASSERT_EQ(found.settings.size(), 1U);
   EXPECT_EQ(found.settings[0].runs.size(), 2U);
   EXPECT_EQ(
-      found.skipped, (std::vector<std::string>{
-                         (folder / "b_1 (copy)") + ": a copy of " + (folder / "b_1")}));
+      found.skipped,
+      (std::vector<std::string>{(folder / "b_1 (copy)") + ": a copy of " + (folder / "b_1")}));
 }
 
 TEST(Compare, RunsThatDifferOnlyInTheirSeedAreOneSetting) {

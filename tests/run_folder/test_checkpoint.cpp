@@ -290,8 +290,8 @@ TEST(PruneCheckpoints, KeepsNoBestWithoutAccuracies) {
   EXPECT_EQ(steps_in(folder), Steps{3});
 }
 
-// A run that goes on with more workers counts fewer steps: its new checkpoints must not be pruned in
-// favor of those before, nor may a resume choose these.
+// A run that goes on with more workers counts fewer steps: its new checkpoints must not be pruned
+// in favor of those before, nor may a resume choose these.
 TEST(PruneCheckpoints, ThoseWithLaterStepsArePutAside) {
   const TempFolder folder;
   const TempFolder disk;
@@ -309,7 +309,8 @@ TEST(PruneCheckpoints, ThoseWithLaterStepsArePutAside) {
       EXPECT_NO_THROW(
           verified_checkpoint(formatted("{}/{}", previous_of(folder.path()), step_folder(step))));
     }
-    expect_has(said.text(), "checkpoints.previous: " + step_folder(1400) + ", " + step_folder(1300));
+    expect_has(
+        said.text(), "checkpoints.previous: " + step_folder(1400) + ", " + step_folder(1300));
     save_all(folder, {{800}, {850}}, {.keep = 2});
     EXPECT_EQ(steps_in(folder), (Steps{850, 800}));
   }
