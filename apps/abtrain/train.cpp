@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/signals.h"
 #include "config/run_files.h"
 #include "configuration.h"
@@ -33,7 +34,7 @@ config::RunOptions read_fast_run(const TrainArgs& args, std::int64_t launched, L
   ConfigArgs config = args.config;
   for (const char* set :
        {"train.steps=2", "train.seconds=0", "train.log_every=1", "checkpoint.every=1",
-        "evaluate.every=0"}) {
+        "evaluate.every=0", "branch_from=none"}) {
     config.sets.emplace_back(set);
   }
   config.shortens_all = true;
@@ -48,6 +49,9 @@ fs::path take_configuration(
     const char* wanted, const std::string& given, const std::string& folder, ConfigArgs& config) {
   fs::path run = fs::absolute(folder).lexically_normal();
   run = run.has_filename() ? run : run.parent_path();
+  if (fs::is_symlink(run)) {
+    run = real_path(run);  // a link, such as "latest", is not the run's name
+  }
   if (fs::exists(run / config::kManifest)) {  // RUN/checkpoints/step-...
     run = run.parent_path().parent_path();
   }

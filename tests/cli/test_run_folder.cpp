@@ -285,6 +285,15 @@ TEST_F(CliRunFolder, AFastDevRunLeavesNothing) {
   }
   EXPECT_EQ(entries, 1);
   expect_exit(2, fast + "--resume auto");
+  // It begins a run of its own, whatever the configuration branches off.
+  expect_exit(0, fast + "'branch_from=" + folder_.file("runs/toy") + "' train.steps=20");
+}
+
+TEST_F(CliRunFolder, ALinkToARunIsNotItsName) {
+  train(0);
+  fs::create_directory_symlink("toy", folder_.file("runs/latest"));
+  expect_exit(0, "--resume '" + folder_.file("runs/latest") + "' train.steps=12");
+  EXPECT_EQ(nlohmann::json::parse(content(path("summary.json")))["name"], "toy");
 }
 
 TEST_F(CliRunFolder, AnOutputOfASweepThatCannotBeMadeIsNamed) {
