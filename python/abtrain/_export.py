@@ -221,13 +221,13 @@ def with_normalization(module, about, dims):
     return Normalized().eval()
 
 
-def example_of(graph, normalizes):
+def example_of(graph, normalizes, least=None):
     import torch
 
     sizes = [sum(one * (1, 2, 3, 6)[i] for i, one in enumerate(size)) if is_dynamic(size) else size
              for size in graph["input"]["sizes"]]  # B = 2, T = 3
     dtype = torch.uint8 if normalizes else getattr(torch, graph["input"]["dtype"])
-    dims = (torch.export.Dim("batch"),
+    dims = (torch.export.Dim("batch", min=least),
             torch.export.Dim("tokens", max=int(graph["about"].get("context", 2))))
     dynamic = {i: dims[i] for i, size in enumerate(graph["input"]["sizes"]) if is_dynamic(size)}
     return torch.zeros(sizes, dtype=dtype), dynamic
@@ -253,7 +253,8 @@ def write_onnx(module, graph, normalizes, path):
     import onnxscript  # noqa: F401
     import torch
 
-    example, dynamic = example_of(graph, normalizes)
+    # A program of ONNX takes any batch, but PyTorch before 2.11 finds conditions on a batch of 1.
+    example, dynamic = example_of(graph, normalizes, least=2)
     name = "tokens" if is_tokens(graph) else "inputs"
     program = torch.onnx.export(
         module, (example,), dynamo=True, dynamic_shapes=(dynamic,), input_names=[name],

@@ -1,7 +1,6 @@
 // The NCCL communicators of an NcclWorld, its stream, and the thread that watches over them.
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDACachingAllocator.h>
-#include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <nccl.h>
@@ -18,6 +17,7 @@
 #include "base/error.h"
 #include "comm/nccl/calls.h"
 #include "comm/nccl/world.h"
+#include "device/cuda/torch_versions.h"
 #include "device/tensor_text.h"
 
 namespace abtrain::comm {
@@ -78,8 +78,8 @@ struct NcclWorld::Operation {
   std::string what;
   // Recorded after the stream has waited for the caller's queued work, so that the time-out does
   // not include that work.
-  mutable c10::cuda::CUDAEvent begun;
-  mutable c10::cuda::CUDAEvent done;
+  mutable device::CudaEvent begun;
+  mutable device::CudaEvent done;
   std::optional<Stopwatch> running;  // since the watching thread saw `begun`
 };
 

@@ -1,4 +1,3 @@
-#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <ATen/ops/zeros.h>
@@ -13,6 +12,7 @@
 
 #include "base/text.h"
 #include "device/cuda/check.h"
+#include "device/cuda/torch_versions.h"
 #include "device/graph.h"
 
 namespace abtrain::device {
@@ -31,17 +31,6 @@ std::exception_ptr attempt(const Body& body) noexcept {
     return nullptr;
   } catch (...) {
     return std::current_exception();
-  }
-}
-
-// From LibTorch 2.14 on, generators register themselves when a captured step draws from them, and
-// this call is gone.
-template <class CapturedGraph>
-void register_generators(CapturedGraph& graph, const Generators& generators) {
-  if constexpr (requires { graph.register_generator_state(generators.front()); }) {
-    for (const at::Generator& generator : generators) {
-      graph.register_generator_state(generator);
-    }
   }
 }
 
@@ -138,12 +127,12 @@ class Captured {
     // pool() throws unless the capture has ended; then the graph releases its pool itself.
     if (attempt([&] { static_cast<void>(graph_->pool()); })) {
       // Each allocator ends only what the capture has begun: the pool may be shared.
-      at::HostAllocator* host = at::getHostAllocator(at::kCUDA);
+      at::HostAllocator& host = *at::getHostAllocator(at::kCUDA);
       if (!attempt([&] { allocator::endAllocateToPool(device_.index(), pool_); })) {
         attempt([&] { allocator::releasePool(device_.index(), pool_); });
       }
-      if (!attempt([&] { host->end_allocate_to_pool(pool_); })) {
-        attempt([&] { host->release_pool(pool_); });
+      if (!attempt([&] { end_host_pool(host, pool_); })) {
+        attempt([&] { release_host_pool(host, pool_); });
       }
     }
     graph_.reset();
