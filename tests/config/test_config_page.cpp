@@ -59,7 +59,7 @@ std::string choices_text(
       others.push_back(choice);
     }
   }
-  return others.size() < owners.size() ? "any but " + join(others, ", ") : join(owners, ", ");
+  return 2 * others.size() <= owners.size() ? "any but " + join(others, ", ") : join(owners, ", ");
 }
 
 constexpr const char* kHead = "\n| key | default | value | meaning |\n|---|---|---|---|\n";

@@ -173,7 +173,7 @@ TEST(SavedCheckpoint, ReplacesAnEarlierOneOfTheSameStep) {
 TEST(ListCheckpoints, NewestFirstWithoutThoseThatCannotBeRead) {
   const TempFolder folder;
   EXPECT_EQ(steps_in(folder), Steps{});
-  save_all(folder, {{20}, {100}, {3}});
+  save_all(folder, {{3}, {20}, {100}});
   fs::create_directories(place_of(folder, 500));
   fs::copy(place_of(folder, 100), folder / "checkpoints/.unfinished-step-7");
   fs::copy(place_of(folder, 100), folder / "checkpoints/backup");
@@ -301,18 +301,18 @@ TEST(PruneCheckpoints, ThoseWithLaterStepsArePutAside) {
     if (linked) {
       fs::create_directory_symlink(disk.path(), folder / "checkpoints");
     }
-    save_all(folder, {{1300}, {1400, 0.5}}, {.keep = 2});
-    save_all(folder, {{750}}, {.keep = 2, .log = &said.log()});
-    EXPECT_EQ(steps_in(folder), Steps{750});
-    EXPECT_EQ(newest_checkpoint(folder.path(), said.log())->step, 750);
-    for (const std::int64_t step : {1300, 1400}) {
+    save_all(folder, {{300}, {400, 0.5}}, {.keep = 2});
+    save_all(folder, {{150}}, {.keep = 2, .log = &said.log()});
+    EXPECT_EQ(steps_in(folder), Steps{150});
+    EXPECT_EQ(newest_checkpoint(folder.path(), said.log())->step, 150);
+    for (const std::int64_t step : {300, 400}) {
       EXPECT_NO_THROW(
           verified_checkpoint(formatted("{}/{}", previous_of(folder.path()), step_folder(step))));
     }
     expect_has(
-        said.text(), "checkpoints.previous: " + step_folder(1400) + ", " + step_folder(1300));
-    save_all(folder, {{800}, {850}}, {.keep = 2});
-    EXPECT_EQ(steps_in(folder), (Steps{850, 800}));
+        said.text(), "checkpoints.previous: " + step_folder(400) + ", " + step_folder(300));
+    save_all(folder, {{180}, {190}}, {.keep = 2});
+    EXPECT_EQ(steps_in(folder), (Steps{190, 180}));
   }
 }
 
