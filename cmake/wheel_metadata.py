@@ -20,4 +20,4 @@ def dynamic_metadata(settings, project):
     major, minor = map(int, torch.split(".")[:2])
     cpu = ".cpu" if os.environ.get("ABTRAIN_WHEEL_CPU") else ""
     return {"version": f"{version}+torch{major}.{minor}{cpu}",
-            "dependencies": [f"torch>={major}.{minor},<{major}.{minor + 1}", "safetensors>=0.4"]}
+            "dependencies": [f"torch>={major}.{minor},<{major}.{minor + 1}", "safetensors>=0.4", "numpy"]}

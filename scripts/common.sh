@@ -2,6 +2,8 @@
 # shellcheck shell=bash
 
 set -euo pipefail
+# A cluster's modules set these, and pip would take what they name for installed.
+unset CDPATH PYTHONPATH PYTHONHOME PIP_TARGET PIP_USER
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 started_at=$SECONDS
@@ -22,6 +24,13 @@ fi
 # Prints one line with the seconds since the start.
 say() {
   printf '[%3d s] %s\n' $((SECONDS - started_at)) "$*"
+}
+
+# may_replace FOLDER ENTRY: fails if the folder holds something but not this entry, by which an
+# earlier result is recognized.
+may_replace() {
+  [[ ! -e $1 || -e $1/$2 || (-d $1 && -z $(ls -A "$1")) ]] ||
+    fail "$1 exists and is no earlier result of this script; name another folder"
 }
 
 fail() {

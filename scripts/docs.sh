@@ -15,6 +15,7 @@ case ${1-} in
   -*) fail "unknown argument '$1': scripts/docs.sh [FOLDER]" ;;
 esac
 folder=$(realpath -m "${1:-build/site}")
+may_replace "$folder" search
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/abtrain"
 venv="$cache/docs-$(printf '%s\n' "${packages[@]}" | sha256sum | head -c 12)"
 

@@ -16,6 +16,7 @@ case ${1-} in
   -*) fail "unknown argument '$1': scripts/portable_build.sh [FOLDER]" ;;
 esac
 folder=$(realpath -m "${1:-build/portable}")
+may_replace "$folder" TORCH
 tree=build/portable-tree
 scripts/setup.sh
 

@@ -3,7 +3,7 @@
 # ABTRAIN_PYTHON names, else python3, else the one that scripts/setup.sh installed:
 #   run PROGRAM [ARGUMENTS...]       run abtrain --config fashion_mnist_mlp
 set -euo pipefail
-folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+folder=$(CDPATH="" cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if (($# == 0)) || [[ ! -x $folder/bin/$1 ]]; then
   printf 'run: expected one of: %s\n' "$(cd "$folder/bin" && echo *)" >&2
   exit 2

@@ -39,6 +39,7 @@ read_hosts() {
   names=() slots=() lines=()
   while IFS= read -r line || [[ -n $line ]]; do
     number=$((number + 1))
+    line=${line%$'\r'}
     line=${line%%#*}
     read -r name _ <<<"$line" || true
     [[ -n $name ]] || continue

@@ -23,7 +23,8 @@ while (($#)); do
       export ABTRAIN_WHEEL_CPU=1
       ;;
     --torch)
-      versions+=("${2-}")
+      [[ -n ${2-} ]] || fail "--torch: expected a version, such as $default_torch"
+      versions+=("$2")
       shift
       ;;
     *) fail "unknown argument '$1': scripts/wheel.sh [--cpu] [--torch VERSION]..." ;;

@@ -38,7 +38,7 @@ bool is_program(const std::string& output) {
     arguments.emplace_back("--with-normalization");
   }
   arguments.insert(arguments.end(), {"--", args.output});
-  become_python_module("abtrain._export", arguments);
+  become_python("_export.py", arguments);
 }
 
 }  // namespace

@@ -60,12 +60,9 @@ std::string package_folder() {
 
 }  // namespace
 
-void become_python_module(
-    const std::string& module, const std::vector<std::string>& arguments) {
-  const std::string folder = package_folder();
-  const auto before = env("PYTHONPATH");
-  ::setenv("PYTHONPATH", (before ? folder + ":" + *before : folder).c_str(), 1);
-  std::vector<std::string> words = {find_python(), "-m", module};
+void become_python(const std::string& file, const std::vector<std::string>& arguments) {
+  // `python -m` would prefer modules of the current folder to Python's own.
+  std::vector<std::string> words = {find_python(), package_folder() + "/abtrain/" + file};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) {

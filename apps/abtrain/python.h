@@ -1,4 +1,5 @@
-// Hands over to the Python module abtrain (python/abtrain) for work that only Python can do.
+// Hands over to a file of the Python package abtrain (python/abtrain) for work that only Python can
+// do.
 #pragma once
 
 #include <string>
@@ -6,11 +7,11 @@
 
 namespace abtrain::app {
 
-// Replaces this process by `python -m MODULE ARGUMENTS...`, so that signals and the exit code are
+// Replaces this process by `python FILE ARGUMENTS...`, so that signals and the exit code are
 // Python's; no destructor runs. Uses the first Python of these: $ABTRAIN_PYTHON, which the wheel's
 // launcher sets; the Python of the environment that contains LibTorch; `python3` in the PATH. The
-// module lies beside the program. Throws Error(MissingInput) if there is no Python.
-[[noreturn]] void become_python_module(
-    const std::string& module, const std::vector<std::string>& arguments);
+// package lies beside the program. Throws Error(MissingInput) if there is no Python.
+[[noreturn]] void become_python(
+    const std::string& file, const std::vector<std::string>& arguments);
 
 }  // namespace abtrain::app

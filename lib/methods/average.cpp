@@ -82,8 +82,12 @@ void set_mean_dense(
   average({mean}, world, comm::Purpose::Metrics, at::kFloat, weight);
   std::int64_t offset = 0;
   for (const optim::ParameterRef& ref : dense_parameters(target)) {
-    *ref.tensor = nn::view_at(mean, offset, ref.tensor->sizes().vec());
-    offset += ref.tensor->numel();
+    // The strides are those of the trained tensor: for a convolution's weight channels-last, for a
+    // parameter of an exported model the file's.
+    const at::Tensor& trained = *ref.tensor;
+    const std::int64_t numel = trained.numel();
+    *ref.tensor = mean.as_strided(trained.sizes(), trained.strides(), mean.storage_offset() + offset);
+    offset += numel;
   }
 }
 

@@ -49,7 +49,8 @@ void average_buffers(
 std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model);
 
 // Sets the dense parameters of `target` to the mean of `own` over `world`. `own`: this worker's,
-// flat, in the order of dense_parameters().
+// flat, in the order of dense_parameters(). `target` has this worker's dense parameters
+// (Method::merge_into()), whose strides it keeps.
 void set_mean_dense(
     const at::Tensor& own, comm::Communicator& world, nn::Model& target, double weight);
 

@@ -3,6 +3,7 @@
     python -m abtrain._export FOLDER OUTPUT [--with-normalization]
 """
 import argparse
+import io
 import json
 import operator
 import os
@@ -12,12 +13,13 @@ import signal
 import sys
 import warnings
 
-USAGE, IO, CONFIG, INTERRUPTED, TERMINATED = 2, 74, 78, 130, 143  # the program's exit codes
+USAGE, IO, CONFIG, INTERRUPTED = 2, 74, 78, 130  # the program's exit codes
 
 
 def main():
     """Removes the folder in the end, even if a signal ends it."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    for one in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(one, lambda number, _: sys.exit(128 + number))
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("output", type=pathlib.Path)
@@ -243,9 +245,10 @@ def export(module, graph, normalizes):
 def write_pt2(module, graph, normalizes, path):
     import torch
 
-    with open(path, "wb") as file:
-        torch.export.save(export(module, graph, normalizes), file,
-                          extra_files={"abtrain.json": json.dumps(graph["about"])})
+    buffer = io.BytesIO()  # on a full disk, torch's own writer would abort
+    torch.export.save(export(module, graph, normalizes), buffer,
+                      extra_files={"abtrain.json": json.dumps(graph["about"])})
+    path.write_bytes(buffer.getbuffer())
 
 
 def write_onnx(module, graph, normalizes, path):

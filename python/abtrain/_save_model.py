@@ -1,4 +1,5 @@
 """Exports a module, and refuses what the program would refuse to train."""
+import io
 import pathlib
 import warnings
 
@@ -31,6 +32,7 @@ def save_model(module, example, path, overwrite, any_length):
                 "Branches on a tensor's values, and sizes taken from the example instead of from "
                 "x.shape, are the usual reasons; "
                 "https://docs.pytorch.org/docs/stable/export.html lists the others.") from error
+        _check_batch(program)
         for part in program.graph_module.modules():
             if isinstance(part, torch.fx.GraphModule):
                 for node in part.graph.nodes:
@@ -40,7 +42,20 @@ def save_model(module, example, path, overwrite, any_length):
         for child, mode in modes:
             child.training = mode
         _restore(module, state)
-    torch.export.save(program, path)
+    write_program(program, path)
+
+
+def write_program(program, path, **options):
+    """Writes the file as a whole or not at all; torch's own writer aborts on a full disk."""
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer, **options)
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_bytes(buffer.getbuffer())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _named_tensors(module):
@@ -51,7 +66,11 @@ def _restore(module, state):
     """Undoes what forward passes have changed; an exported program shares the module's tensors."""
     with torch.no_grad():
         for name, value in _named_tensors(module):
-            value.copy_(state[name])
+            if name not in state or state[name].shape != value.shape:
+                raise ValueError(f"a forward pass makes the buffer '{name}', or changes its size; "
+                                 "make it in __init__")
+            if not torch.equal(value, state[name]):
+                value.copy_(state[name])
 
 
 def _warn_of_evaluation_mode(module):
@@ -92,6 +111,20 @@ def _check_module(module):
                 child.track_running_stats and child.momentum is None):
             raise ValueError(f"{place}momentum=None, the average over all batches, cannot be "
                              "exported; set a number, such as 0.1")
+
+
+def _check_batch(program):
+    """Refuses a program for some sizes of batches only: it has one side of a branch on the size."""
+    name = program.graph_signature.user_inputs[0]
+    size = next(node for node in program.graph.nodes if node.name == name).meta["val"].shape[0]
+    bounds = program.range_constraints.get(getattr(getattr(size, "node", None), "expr", size))
+    conditions = [one for one in getattr(program, "_guards_code", None) or [] if "size()[0]" in one]
+    if bounds is None or bounds.upper < 2**31:
+        conditions.append(f"from {bounds.lower} to {bounds.upper}" if bounds else str(size))
+    if conditions:
+        raise ValueError(
+            f"the exported module takes some sizes of batches only ({conditions[0]}), because the "
+            "module branches on the size of the batch; in training, a batch may have any size")
 
 
 # Functions of sizes that the program computes (lib/nn/exported/steps.cpp).
@@ -224,6 +257,9 @@ def _check_same(module, program, example, state, modes):
 
     @torch.no_grad()
     def differ(one, other):
+        if not bool(other.isfinite().all()):
+            raise ValueError("the module returns nan or infinity, or has such gradients, for the "
+                             "example")
         close = torch.allclose(one, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()))
         return "" if close else f"they differ by up to {float((one - other).abs().max()):.3g}"
 

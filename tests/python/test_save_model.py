@@ -152,6 +152,36 @@ class SaveModel(unittest.TestCase):
         self.assertEqual(said.returncode, 0, said.stderr)
         self.assertIn(missing, " ".join(said.stdout.split()))
 
+    def test_parameters_that_are_no_weights(self):
+        """A convolution whose padding is a word, and a transposed one, are not factored; the mean
+        over the workers is that of their numbers, in a score, a checkpoint and the model."""
+        torch.manual_seed(3)
+        net = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 5, 3, padding="same"), torch.nn.ReLU(),
+            torch.nn.ConvTranspose2d(5, 4, 2), torch.nn.Flatten(), torch.nn.Linear(4 * 49, 16),
+            torch.nn.Linear(16, 3))
+        x, y = torch.randn(64, 3, 6, 6), torch.arange(64) % 3
+        abtrain.save_arrays(self.folder / "data", x, y, x, y)
+        abtrain.save_model(net, x[:4], self.folder / "net.pt2")
+        for method, groups in (("diloco", ""), ("ab", ", group_size: 1")):
+            with self.subTest(method):
+                (self.folder / "c.yaml").write_text(
+                    f"name: {method}\nworkers: 2\nmodel: {{name: exported, file: {self.folder}/net.pt2}}\n"
+                    f"data: {{name: arrays, root: {self.folder}/data, batch_size: 8}}\n"
+                    f"method: {{name: {method}, sync_every: 50{groups}}}\nevaluate: {{every: 4}}\n"
+                    "checkpoint: {every: 4, keep: 9}\noptimizer: {name: sgd, lr: 0.1}\n"
+                    "train: {steps: 10, precision: fp32}\n")
+                subprocess.run([PROGRAM, "--config", self.folder / "c.yaml", "device=cpu",
+                                "--output", self.folder], check=True, capture_output=True, timeout=120)
+                events = [json.loads(line) for line in
+                          (self.folder / method / "metrics.jsonl").read_text().splitlines()]
+                scores = {one["step"]: one["loss"] for one in events if one["event"] == "evaluate"}
+                for step, name in ((4, "@step-4"), (8, "@step-8"), (10, "")):
+                    found = json.loads(subprocess.run(
+                        [PROGRAM, "evaluate", f"{self.folder}/{method}{name}", "--json"], check=True,
+                        capture_output=True, text=True, timeout=120).stdout)
+                    self.assertAlmostEqual(found["loss"], scores[step], places=4)
+
     def test_refusals(self):
         class Branches(torch.nn.Linear):
             def forward(self, x):
@@ -169,12 +199,34 @@ class SaveModel(unittest.TestCase):
             def forward(self, x):
                 return torch.cond(x.sum() > 0, torch.sin, torch.cos, (super().forward(x),))
 
+        class Counts(torch.nn.Linear):
+            def forward(self, x):
+                return super().forward(x) * (2 if x.shape[0] > 8 else 1)
+
+        class Even(torch.nn.Linear):
+            def forward(self, x):
+                return super().forward(x) * (2 if x.shape[0] % 2 == 0 else 1)
+
+        class Grows(torch.nn.Linear):
+            def forward(self, x):
+                if not hasattr(self, "mask"):
+                    self.register_buffer("mask", torch.ones(4))
+                return super().forward(x) * self.mask
+
+        class Infinite(torch.nn.Linear):
+            def forward(self, x):
+                return super().forward(x) / (x - x)
+
         x = torch.randn(3, 4)
         path = self.folder / "m.pt2"
         cases = [(torch.nn.Linear(4, 4), x[:1], "at least two inputs"),
                  (Branches(4, 4), x, "torch.export cannot export this module: .*data-dependent"),
                  (Trains(4, 4), x, "in evaluation, the exported module does not compute"),
                  (Two(4, 4), x, "returns 2 values"),
+                 (Counts(4, 4), x, r"some sizes of batches only \(.*8"),
+                 (Even(4, 4), torch.randn(4, 4), r"some sizes of batches only \(.*% 2"),
+                 (Grows(4, 4), x, "makes the buffer 'mask'"),
+                 (Infinite(4, 4), x, "returns nan or infinity"),
                  (Chooses(4, 4), x, "operator cond, File .*test_save_model.py.*: .*torch.where")]
         for module, example, message in cases:
             with self.subTest(message), self.assertRaisesRegex(ValueError, message):

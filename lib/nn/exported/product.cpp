@@ -16,6 +16,9 @@ bool is_one(const GraphArgument* argument) {
 }
 
 std::optional<std::array<std::int64_t, 2>> pair_of(const GraphArgument* argument) {
+  if (argument->constant.isString() && argument->constant.toStringRef() == "valid") {
+    return std::array<std::int64_t, 2>{0, 0};
+  }
   if (!argument->constant.isIntList()) {
     return {};
   }
