@@ -128,8 +128,11 @@ Command add_completion(CLI::App& parser, const std::string& called) {
             const char* script = *shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish;
             // The program's name as it was called, or its path if it was called by one.
             const bool is_name = called.find('/') == std::string::npos;
-            std::cout << replaced(script, "@PROGRAM@", quoted(is_name ? called : program_path()))
-                      << std::flush;
+            std::cout
+                << replaced(
+                       script, "@PROGRAM@",
+                       quoted(is_name ? called : env("ABTRAIN_LAUNCHER").value_or(program_path())))
+                << std::flush;
             return 0;
           }};
 }

@@ -126,7 +126,7 @@ void emit_slurm(
   log_notes(runs, log);
   sweep::SlurmArray array{
       .name = whole.name,
-      .program = program_path(),
+      .program = env("ABTRAIN_LAUNCHER").value_or(program_path()),
       .root = sweep::slurm_root(program_path()),
       .folder = folder,
       .arguments = arguments,

@@ -60,4 +60,6 @@ def main():
         folders = [torch, *sorted(glob.glob(os.path.join(site, "nvidia", "*", "lib")))]
         before = os.environ.get("LD_LIBRARY_PATH")
         os.environ["LD_LIBRARY_PATH"] = ":".join(folders + ([before] if before else []))
+        # What batch files start in place of the program, which does not find LibTorch alone.
+        os.environ["ABTRAIN_LAUNCHER"] = os.path.abspath(sys.argv[0])
     os.execv(program, sys.argv)
