@@ -56,9 +56,8 @@ class LocalJobs : public ::testing::Test {
         "all='" +
             folder_.path() +
             "'\n"
-            "[[ $1 == train && $2 == --config && $4 == --resume && $5 == auto "
-            "&& "
-            "$# == 5 ]] || exit 2\n"
+            "[[ $1 == train && $2 == --config && $4 == --name && $5 == run && $6 == --output && "
+            "$7 == runs && $8 == --resume && $9 == auto && $# == 9 ]] || exit 2\n"
             "run=$(dirname \"$3\"); seed=$(basename \"$run\")\n"
             "finish() { echo \"{\\\"accuracy\\\": 0.$seed}\" "
             ">\"$run/summary.json\"; }\n"
