@@ -110,7 +110,7 @@ class Export(unittest.TestCase):
         abtrain.save_model(Halves(), torch.randn(3, 3, 32, 32), cls.folder / "halves.pt2")
         # Takes Python's place and keeps what Python would get: starting Python takes seconds.
         cls.keeper = cls.folder / "keeper"
-        cls.keeper.write_text(f"#!/bin/sh\nrm -rf '{cls.folder}/kept'; cp -r \"$3\" '{cls.folder}/kept'\n")
+        cls.keeper.write_text(f"#!/bin/sh\nrm -rf '{cls.folder}/kept'; cp -r \"$2\" '{cls.folder}/kept'\n")
         cls.keeper.chmod(0o755)
 
     def call(self, *command, code=0):
