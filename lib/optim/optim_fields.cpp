@@ -49,8 +49,8 @@ Fields fields_of(OptimizerOptions& o) {
       .of({"muon"});
   f.number(
        "other_lr", o.other_lr, above_to(0, kLargest),
-       "learning rate of everything that AdamW trains: biases, norms, embeddings and the matrices "
-       "that optimizer.matrices leaves out; follows the schedule like lr")
+       "learning rate of everything that AdamW trains: biases, norms and the matrices that "
+       "optimizer.matrices leaves out; follows the schedule like lr")
       .of({"muon"});
   f.integer("ns_steps", o.ns_steps, between(1, 20), "Newton-Schulz steps; fewer are coarser")
       .of({"muon"});

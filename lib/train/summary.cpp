@@ -23,11 +23,18 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Name of the reducer that averages the gradients of dense steps.
+bool trains_locally(const config::RunOptions& options) {
+  return options.method.name == "local-sgd" || options.method.name == "diloco";
+}
+
+// Name of the reducer whose figures the run has: that of dense steps or, for methods with local
+// steps, that of the synchronizations.
 std::string reducer_name(const config::RunOptions& options) {
   const bool has_full_phase = methods::kind_of(options.method).factors_weights;
+  const compress::ReducerOptions& own = has_full_phase ? options.method.full_phase.reducer
+                                                       : options.method.outer.wire;
   const compress::ReducerOptions& reducer =
-      has_full_phase ? options.method.full_phase.reducer.or_else(options.reducer) : options.reducer;
+      has_full_phase || trains_locally(options) ? own.or_else(options.reducer) : options.reducer;
   return compress::compresses(reducer)
              ? *reducer.name
              : formatted("plain {}", compress::dtype_name(compress::plain_dtype(reducer)));
@@ -263,7 +270,7 @@ std::string table_of(
             percent(ratio_or_null(coding, time.at("train").get<double>()), 1),
             reducer.at("vnmse").is_null()
                 ? ""
-                : formatted("; error of the mean gradient {}", percent(reducer.at("vnmse"), 2))));
+                : formatted("; error of the mean {}", percent(reducer.at("vnmse"), 2))));
   }
   if (!s.at("layers").empty()) {
     std::size_t width = 16;
