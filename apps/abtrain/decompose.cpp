@@ -71,8 +71,8 @@ void read_rule(DecomposeArgs& args) {
   for (const linalg::RankRuleKind& k : linalg::rank_rules()) {
     for (const auto& [key, text] : args.rule) {
       ABT_CHECK(
-          args.rule["rule"] != k.name || text.empty() || key == "rule" || key == k.key ||
-              (k.limit != nullptr && key == k.limit),
+          args.rule["rule"] != k.name || text.empty() || key == "rule" || key == "multiple" ||
+              key == k.key || (k.limit != nullptr && key == k.limit),
           Usage, "--{} does not belong to --rule {}, which takes --{}", key, k.name, k.key);
     }
   }

@@ -98,7 +98,10 @@ class Applier {
         entry.key.find(':') != std::string::npos ? "unknown key (put a space after the ':')"
         : instead                                ? "unknown key, " + advice(*instead)
         : meant.empty()                          ? "unknown key"
-                        : formatted("unknown key, did you mean '{}'?", meant));
+        : meant == name
+            ? "a file has sections; write '" + replaced(name, ".", ": {") + ": ..." +
+                  std::string(static_cast<std::size_t>(std::ranges::count(name, '.')), '}') + "'"
+            : formatted("unknown key, did you mean '{}'?", meant));
   }
 
   // Returns the same key in another section, or else the most similar key in this section.

@@ -55,11 +55,14 @@ nlohmann::ordered_json evaluate_run(
             /*label_smoothing=*/0, dataset.context > 0 && dataset.token_labels ? nullptr : &answers)
             .all;
   });
+  const nlohmann::ordered_json damaged = damaged_images(dataset);
+  ABT_CHECK(
+      damaged["count"].get<std::int64_t>() < dataset.test.size(), DamagedData,
+      "all {} test images are damaged", dataset.test.size());
   ABT_CHECK(
       std::isfinite(score.loss), Diverged, "{}: the loss over the test {} is {}", shown,
       data::examples_of(options.data),
       std::isnan(score.loss) ? "nan" : formatted("{}", score.loss));
-  const nlohmann::ordered_json damaged = damaged_images(dataset);
   nlohmann::ordered_json result = score_json(score);
   result.update(nlohmann::ordered_json{
       {data::examples_of(options.data), dataset.test.size() - damaged["count"].get<std::int64_t>()},

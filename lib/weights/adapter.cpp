@@ -1,6 +1,7 @@
 #include "weights/adapter.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -107,6 +108,9 @@ class AdapterWriter {
     }
     for (const nn::NamedBuffer& b : model_.buffers()) {
       add(b.name, *b.tensor);
+      if (b.name.ends_with(".running_mean")) {  // PEFT asks for it
+        add(nn::layer_of(b.name) + ".num_batches_tracked", at::zeros({}, at::kLong));
+      }
     }
   }
   ordered_json config(const std::string& base) const {
@@ -121,7 +125,8 @@ class AdapterWriter {
     for (const auto& [layer, rank] : ranks_) {
       targets.push_back(layer);
       if (rank != usual) {
-        others[layer] = rank;
+        // A plain name would also be that of any layer whose name ends with it.
+        others["^" + replaced(layer, ".", "\\.")] = rank;
       }
     }
     const std::vector<std::string> saved =

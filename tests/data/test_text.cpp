@@ -362,6 +362,15 @@ TEST_F(Texts, TakeThePartsThatNamesSay) {
       "text: the training text is tiny_Train_000001.bin, tiny_train_2.bin\n"
       "text: skipped, since there is another test text: test/one.bin, val.bin\n"
       "text/test/one.bin: the test text (data.test)");
+  // Without a name that says so, a file below data.root is no training text if it is the test's.
+  std::filesystem::rename(place("val.bin"), place("tiny_train_3.bin"));
+  options_.test = place("tiny_train_3.bin");
+  EXPECT_EQ(load_dataset(options_).train.size(), 40);
+  options_.root = place("tiny_train_2.bin");
+  options_.test = options_.root;
+  expect_refusal(ErrorKind::Config, {"data.test: ", "tiny_train_2.bin has all files of data.root"});
+  options_.root = std::filesystem::path(place("tiny_train_3.bin")).parent_path();
+  std::filesystem::rename(place("tiny_train_3.bin"), place("val.bin"));
   options_.test.reset();
   put("more.bin", 7, 101);
   expect_refusal(ErrorKind::Config, {"data.root: ", "more.bin says neither", "data.test"});
@@ -410,7 +419,7 @@ TEST_F(Texts, RefuseATextShorterThanAWindow) {
                           "has only 2, which is data.test_share, 0.25, of its 7"});
   write_file(place("b"), counting(30));
   options_.test = place("b");
-  EXPECT_EQ(load_dataset(options_).train.size(), 7);
+  EXPECT_EQ(load_dataset(options_).train.size(), 1);  // not of b, the test text
   EXPECT_EQ(load_dataset(options_).test.size(), 5);
   options_.root = place("a");
   EXPECT_EQ(load_dataset(options_).train.size(), 1);

@@ -11,6 +11,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/scalars.h"
 #include "data/text/text_files.h"
 #include "data/text/tokens.h"
@@ -58,6 +59,14 @@ Dataset open_text(const DataOptions& options, const std::string& path, Log* log)
   if (options.test) {
     test_path = *options.test;
     parts.test = files(test_path);
+    std::erase_if(parts.train, [&](const TextFile& file) {
+      return std::ranges::any_of(parts.test, [&](const TextFile& test) {
+        return real_path(file.path) == real_path(test.path);
+      });
+    });
+    ABT_CHECK(
+        !parts.train.empty(), Config, "data.test: {} has all files of data.root {}", test_path,
+        path);
     out.account.facts.push_back(formatted("{}: the test text (data.test)", test_path));
   }
   const auto text = open(parts.train);
