@@ -25,8 +25,9 @@ constexpr const char* kLess =
 
 bool asks_too_much(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
-  constexpr std::array<const char*, 3> kSigns = {
+  constexpr std::array<const char*, 4> kSigns = {
       "out of memory",
+      "not enough memory",       // LibTorch on Arm
       "calculation overflowed",  // of a tensor's size
       "with negative number"};
   return device::is_out_of_memory(error) || std::ranges::any_of(kSigns, [&](const char* sign) {
