@@ -101,7 +101,7 @@ std::string head_of(const RivalsCommand& args) {
   const config::RunOptions options =
       config::read_config(path, args.config.sets, {.folders = folders, .shares_overrides = true});
   return formatted(
-      "{}# Of a configuration with the hash {}\n"
+      "{}# Hash of the configuration: {}\n"
       "# A sweep of all methods that are worth weighing against each other: "
       "edit it, and\n# train it with `abtrain sweep FILE`.\n",
       command_head(args), hash_text(hash_of_text(sweep::content_of(options))));
@@ -242,7 +242,8 @@ std::string dry_text(const sweep::RivalList& list) {
   return out + (list.shapes.shapes.empty() ? "" : plan::shapes_text(list.shapes));
 }
 
-void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) {
+void write_rivals(
+    const RivalsCommand& args, const std::string& head, const std::string& file, Log& log) {
   sweep::RivalList list = list_of(args, log);
   list.link = args.link;
   list.seconds = args.seconds.value_or(0);
@@ -251,7 +252,7 @@ void write_rivals(const RivalsCommand& args, const std::string& file, Log& log) 
   set_lengths(list, args.steps.value_or(0), log);
   ABT_CHECK(!list.rivals.empty(), Diverged, "no rival is left to train");
   announce_measured(list, args, log);
-  const std::string text = sweep::rivals_yaml(list, args.seeds.value_or(kSeeds), head_of(args));
+  const std::string text = sweep::rivals_yaml(list, args.seeds.value_or(kSeeds), head);
   atomic_write(file, text + last_line_of(text));
 }
 
@@ -270,9 +271,11 @@ int run_rivals(const RivalsCommand& args) {
     const StopSignals signals;
     const std::string there = !args.force && is_there(file) ? read_file(file, kMaxText) : "";
     const bool edited = !there.empty() && is_edited(there);
-    const bool changed = there.starts_with(command_head(args)) && !there.starts_with(head_of(args));
+    const std::string head = head_of(args);
+    const bool continues = there.starts_with(head);
+    const bool changed = !continues && there.starts_with(command_head(args));
     // An interrupted comparison continues with the lengths that were measured.
-    if (args.run && there.starts_with(head_of(args))) {
+    if (args.run && continues) {
       log.info(
           "{}: written by this command before{}; it is continued", file,
           edited ? " and edited since" : "");
@@ -280,13 +283,12 @@ int run_rivals(const RivalsCommand& args) {
       ABT_CHECK(
           !edited, Usage,
           "-o: '{}' has been edited since `abtrain rivals` wrote it{}; name another file with -o, "
-          "or "
-          "replace it with --force",
+          "or replace it with --force",
           file, changed ? ", and the configuration has changed" : "");
       if (changed) {
         log.info("{}: the configuration has changed since, so it is written anew", file);
       }
-      write_rivals(args, file, log);
+      write_rivals(args, head, file, log);
     }
     if (const int signal = StopSignals::requested(); signal != 0) {
       throw Error(

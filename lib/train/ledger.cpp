@@ -170,25 +170,19 @@ void Ledger::average(std::vector<state::State>& states) {
   split.full_phase = split.ab_phase = split.switches = 0;
   for (state::State& state : states) {
     auto archive = state::Archive::loading(state);
-    ordered_json traffic;
-    archive.value("traffic", traffic);
-    for (const auto& [scope, purposes] : from_json(traffic)) {
+    Ledger other;
+    other.archive(archive, {});
+    for (const auto& [scope, purposes] : other.meter_.scopes()) {
       for (std::size_t p = 0; p < purposes.size(); ++p) {
         mean[scope][p] += purposes[p];
       }
     }
-    double paused = 0, svd = 0, data = 0;
-    archive.value("metrics_seconds", paused);
-    archive.value("svd_seconds", svd);
-    archive.value("data_seconds", data);
-    paused_seconds_ += paused / n;
-    own_.seconds.svd += svd / n;
-    own_.seconds.data += data / n;
-    TrafficSplit own;
-    archive_numbers(archive, "traffic_by_phase", {&own.full_phase, &own.ab_phase, &own.switches});
-    split.full_phase += own.full_phase / n;
-    split.ab_phase += own.ab_phase / n;
-    split.switches += own.switches / n;
+    paused_seconds_ += other.paused_seconds_ / n;
+    own_.seconds.svd += other.own_.seconds.svd / n;
+    own_.seconds.data += other.own_.seconds.data / n;
+    split.full_phase += other.own_.traffic.full_phase / n;
+    split.ab_phase += other.own_.traffic.ab_phase / n;
+    split.switches += other.own_.traffic.switches / n;
   }
   for (auto& [scope, purposes] : mean) {
     for (comm::Traffic& traffic : purposes) {

@@ -23,18 +23,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-bool trains_locally(const config::RunOptions& options) {
-  return options.method.name == "local-sgd" || options.method.name == "diloco";
-}
-
 // Name of the reducer whose figures the run has: that of dense steps or, for methods with local
 // steps, that of the synchronizations.
 std::string reducer_name(const config::RunOptions& options) {
-  const bool has_full_phase = methods::kind_of(options.method).factors_weights;
-  const compress::ReducerOptions& own = has_full_phase ? options.method.full_phase.reducer
-                                                       : options.method.outer.wire;
-  const compress::ReducerOptions& reducer =
-      has_full_phase || trains_locally(options) ? own.or_else(options.reducer) : options.reducer;
+  const compress::ReducerOptions& own = methods::kind_of(options.method).factors_weights
+                                            ? options.method.full_phase.reducer
+                                            : options.method.outer.wire;
+  const compress::ReducerOptions& reducer = own.or_else(options.reducer);
   return compress::compresses(reducer)
              ? *reducer.name
              : formatted("plain {}", compress::dtype_name(compress::plain_dtype(reducer)));

@@ -1,6 +1,6 @@
 """Turns what `abtrain export RUN -o FILE.pt2` or FILE.onnx has recorded into that file.
 
-    python -m abtrain._export FOLDER OUTPUT [--with-normalization]
+    python _export.py FOLDER OUTPUT [--with-normalization]
 """
 import argparse
 import io
@@ -19,7 +19,8 @@ USAGE, IO, CONFIG, INTERRUPTED = 2, 74, 78, 130  # the program's exit codes
 def main():
     """Removes the folder in the end, even if a signal ends it."""
     for one in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(one, lambda number, _: sys.exit(128 + number))
+        if signal.getsignal(one) != signal.SIG_IGN:  # as nohup sets it
+            signal.signal(one, lambda number, _: sys.exit(128 + number))
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("output", type=pathlib.Path)

@@ -42,13 +42,13 @@ def save_model(module, example, path, overwrite, any_length):
         for child, mode in modes:
             child.training = mode
         _restore(module, state)
-    write_program(program, path)
+    _write(program, path.resolve())  # a link stays
 
 
-def write_program(program, path, **options):
+def _write(program, path):
     """Writes the file as a whole or not at all; torch's own writer aborts on a full disk."""
     buffer = io.BytesIO()
-    torch.export.save(program, buffer, **options)
+    torch.export.save(program, buffer)
     part = path.with_name(path.name + ".part")
     try:
         part.write_bytes(buffer.getbuffer())

@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/mapped.h"
 #include "base/scalars.h"
 #include "data/text/text_files.h"
 #include "data/text/tokens.h"
@@ -59,11 +62,10 @@ Dataset open_text(const DataOptions& options, const std::string& path, Log* log)
   if (options.test) {
     test_path = *options.test;
     parts.test = files(test_path);
-    std::erase_if(parts.train, [&](const TextFile& file) {
-      return std::ranges::any_of(parts.test, [&](const TextFile& test) {
-        return real_path(file.path) == real_path(test.path);
-      });
-    });
+    const auto real = [](const TextFile& file) { return real_path(file.path).string(); };
+    const std::vector<std::string> tests = mapped(parts.test, real);
+    const std::set<std::string> tested(tests.begin(), tests.end());
+    std::erase_if(parts.train, [&](const TextFile& file) { return tested.contains(real(file)); });
     ABT_CHECK(
         !parts.train.empty(), Config, "data.test: {} has all files of data.root {}", test_path,
         path);

@@ -131,9 +131,7 @@ class Captured {
       if (!attempt([&] { allocator::endAllocateToPool(device_.index(), pool_); })) {
         attempt([&] { allocator::releasePool(device_.index(), pool_); });
       }
-      if (!attempt([&] { end_host_pool(host, pool_); })) {
-        attempt([&] { release_host_pool(host, pool_); });
-      }
+      attempt([&] { leave_host_pool(host, pool_); });
     }
     graph_.reset();
     static_cast<void>(cudaGetLastError());

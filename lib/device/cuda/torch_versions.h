@@ -21,7 +21,7 @@ using CudaEvent = c10::cuda::CUDAEvent;
 using CudaEvent = at::cuda::CUDAEvent;
 #endif
 
-// Registers generators from which a step draws that `graph`, an at::cuda::CUDAGraph, will capture.
+// Registers the generators of a step that `graph`, an at::cuda::CUDAGraph, will capture.
 // From 2.14 on, generators register themselves.
 template <class Graph>
 void register_generators(Graph& graph, const std::vector<at::Generator>& generators) {
@@ -32,17 +32,12 @@ void register_generators(Graph& graph, const std::vector<at::Generator>& generat
   }
 }
 
-// End a capture's use of a pool of host memory, and its hold on the pool. Before 2.11, captures
-// have no such pools.
+// Ends a capture's use of a pool of host memory, and its hold on the pool. Throws if the capture
+// has not begun it. Before 2.11, captures have no such pools.
 template <class Allocator, class Pool>
-void end_host_pool(Allocator& host, const Pool& pool) {
+void leave_host_pool(Allocator& host, const Pool& pool) {
   if constexpr (requires { host.end_allocate_to_pool(pool); }) {
     host.end_allocate_to_pool(pool);
-  }
-}
-template <class Allocator, class Pool>
-void release_host_pool(Allocator& host, const Pool& pool) {
-  if constexpr (requires { host.release_pool(pool); }) {
     host.release_pool(pool);
   }
 }
