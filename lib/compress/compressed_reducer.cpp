@@ -1,8 +1,8 @@
 #include "compress/compressed_reducer.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/dot.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
 
 #include "base/text.h"
@@ -123,7 +123,7 @@ std::vector<at::Tensor> CompressedReducer::residual_squares() const {
   std::vector<at::Tensor> squares;
   for (const State& state : states_) {
     if (state.residual.defined() && keeps_residual_) {
-      squares.push_back(at::dot(state.residual, state.residual));
+      squares.push_back(at::linalg_vector_norm(state.residual, 2, {}, false, at::kDouble).square());
     }
   }
   return squares;

@@ -1,7 +1,7 @@
 #include "compress/gradient_exchange.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/dot.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -165,7 +165,11 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
 
 Evaluation GradientExchange::evaluate(const at::Tensor& exact, const Costs& before, bool dense) {
   const Costs of_step = costs() - before;
-  const auto norm = at::dot(exact, exact).item<double>();
+  // In fp64: BLAS libraries may add up hundreds of thousands of fp32 squares one by one.
+  const auto norm_of = [](const at::Tensor& flat) {
+    return at::linalg_vector_norm(flat, 2, {}, false, at::kDouble).item<double>();
+  };
+  const double norm = norm_of(exact);
   exact.sub_(gradients_);
   at::Tensor squares = at::zeros({1}, gradients_.options());
   for (const at::Tensor& square : reducer_->residual_squares()) {
@@ -175,7 +179,7 @@ Evaluation GradientExchange::evaluate(const at::Tensor& exact, const Costs& befo
   const Volume volume = reducer_->volume({group_->size(), group_->rank()}, dense);
   const auto numel = static_cast<double>(gradients_.numel());
   return {
-      .vnmse = norm > 0 ? at::dot(exact, exact).item<double>() / norm : 0,
+      .vnmse = norm > 0 ? std::pow(norm_of(exact) / norm, 2) : 0,
       .residual_norm = std::sqrt(squares.item<double>()),
       .payload_bits = static_cast<double>(volume.payload_bits) / numel,
       .sent_bits = 8.0 * static_cast<double>(volume.bytes) / numel,

@@ -6,6 +6,7 @@
 // memory.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/sum.h>
 
 #include <algorithm>
 #include <map>
@@ -59,6 +60,9 @@ class PowerSgd : public CompressedReducer {
       at::Tensor product = part(p, matrices.p[i]);
       at::mm_out(product, part(q, matrices.q[i]), part(task.u, matrices.whole[i]).t());
     }
+    // 1, or NaN if u is not finite. Gram-Schmidt replaces rows of P that are not finite, and some
+    // BLAS libraries skip products with zeros, so that Q alone may not show them.
+    const at::Tensor finite = p.sum().mul_(0).add_(1);
     at::Tensor sent = on_wire(p, task.group->size());
     co_yield task.group->all_reduce(sent, op(), task.purpose);
     ops::scale_cast(sent, 1.0f, p);
@@ -68,6 +72,7 @@ class PowerSgd : public CompressedReducer {
       at::Tensor product = part(q, matrices.q[i]);
       at::mm_out(product, part(p, matrices.p[i]), part(task.u, matrices.whole[i]));
     }
+    q.mul_(finite);
     sent = on_wire(q, task.group->size());
     comm::Pending pending = task.group->all_reduce(sent, op(), task.purpose);
     // While the sum is in flight, subtract from this worker's gradient the product that the worker

@@ -262,7 +262,10 @@ TEST(AbTraining, TheEndLeavesNothingUnsent) {
 TEST(AbTraining, WhoeverIsLeftGoesOn) {
   LocalRun compressing = ab_run(3, 4, 2);
   set_option(compressing.reducer, "name", "powersgd");
-  for (LocalRun run : {ab_run(3, 4, 2), compressing, both_run(4)}) {
+  LocalRun coded = both_run(4);
+  coded.method.outer.name = OuterRule::Nesterov;
+  coded.method.outer.wire.name = "int2";
+  for (LocalRun run : {ab_run(3, 4, 2), compressing, both_run(4), coded}) {
     run.steps = 12;
     for (std::int64_t t = 0; t < run.steps; ++t) {
       std::vector<state::State> states(2);
@@ -275,13 +278,18 @@ TEST(AbTraining, WhoeverIsLeftGoesOn) {
         if (rank == 2) {
           throw Error(ErrorKind::Io, "lost");
         }
+        const state::State before = w.save();
+        bool is_lost = false;
         try {
           const at::NoGradGuard no_grad;
           w.method->after_step(t + 1);
         } catch (const Error&) {
-          // The step ended in a collective.
+          is_lost = true;  // in a collective
         }
-        states[static_cast<std::size_t>(rank)] = w.survive();
+        state::State& after = states[static_cast<std::size_t>(rank)] = w.survive();
+        for (const auto& [name, tensor] : before.replicas) {
+          EXPECT_TRUE(!is_lost || at::equal(tensor, after.replicas.at(name))) << name;
+        }
       };
       EXPECT_THROW(with_workers(3, run, lose), Error);
       with_workers(2, run, [&](LocalWorker& w, int) {

@@ -65,7 +65,7 @@ TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
       state.factor_residual = flat(w, own, residual);
       state.change_basis({own}, {layer_of(w, kRank, merged, after)});
       at::Tensor got = at::zeros({w.factor_numel(own, rank)});
-      state.settle(state.factor_residual, got);
+      state.add_residual(state.factor_residual, got);
       const at::Tensor moved = matrix_of(w, own, got, rank);
       if (own == Factor::A) {
         EXPECT_LT(
@@ -128,19 +128,18 @@ TEST(OuterState, WhatCodesLeaveOutIsSentLater) {
   comm::run_workers(2, 20, [&](comm::Communicator& world) {
     FactorExchange exchange(world, groups);
     OuterState state(options_of(SyncMode::OnlyLearned, "int2"));
-    at::Tensor& unsent = state.dense_residual;
+    at::Tensor unsent;
     at::Tensor owed = at::zeros({kNumel});
     at::Tensor sent = at::zeros({kNumel});
     for (int k = 1; k <= 10; ++k) {
       const at::Tensor change = at::arange(kNumel, at::kFloat).mul(k + 0.3 * world.rank()).sin();
       owed += change;
-      sent += state.send(unsent, change.clone(), exchange, 0, kNumel, comm::Purpose::Sync).b;
+      at::Tensor next = change.clone();
+      sent += state.send(unsent, next, exchange, 0, kNumel, comm::Purpose::Sync).b;
+      unsent = next;
     }
-    at::Tensor left = at::zeros({kNumel});
-    state.settle(unsent, left);
-    EXPECT_GT(left.abs().max().item<float>(), 0.1);
-    EXPECT_FALSE(unsent.defined());
-    owed -= left;
+    EXPECT_GT(unsent.abs().max().item<float>(), 0.1);
+    owed -= unsent;
     world.all_reduce(owed, comm::ReduceOp::Mean, comm::Purpose::Metrics).wait();
     EXPECT_LT((owed - sent).abs().max().item<float>(), 1e-5);
   });
@@ -153,7 +152,7 @@ TEST(OuterState, WhatCodesLeaveOutDecaysOrIsDropped) {
   const at::Tensor residual = at::randn({9});
   decaying.factor_residual = residual.clone();
   at::Tensor change = at::zeros({9});
-  decaying.settle(decaying.factor_residual, change);
+  decaying.add_residual(decaying.factor_residual, change);
   EXPECT_TRUE(at::equal(change, residual * 0.25));
 
   options.outer.wire.error_feedback = false;
@@ -161,9 +160,9 @@ TEST(OuterState, WhatCodesLeaveOutDecaysOrIsDropped) {
   comm::run_workers(1, 20, [&](comm::Communicator& world) {
     FactorExchange exchange(world, groups);
     OuterState forgetting(options);
-    at::Tensor& left = forgetting.factor_residual;
-    forgetting.send(left, at::randn({9}), exchange, 0, 9, comm::Purpose::Sync);
-    EXPECT_FALSE(left.defined());
+    at::Tensor sent = at::randn({9});
+    forgetting.send({}, sent, exchange, 0, 9, comm::Purpose::Sync);
+    EXPECT_FALSE(sent.defined());
   });
 }
 
@@ -188,8 +187,8 @@ TEST(OuterState, GoesThroughAnArchive) {
        {std::pair(&OuterState::factor_residual, 6), {&OuterState::dense_residual, 3}}) {
     at::Tensor kept = at::zeros({numel});
     at::Tensor again = at::zeros({numel});
-    state.settle(state.*residual, kept);
-    loaded.settle(loaded.*residual, again);
+    state.add_residual(state.*residual, kept);
+    loaded.add_residual(loaded.*residual, again);
     EXPECT_TRUE(at::equal(kept, again));
     EXPECT_GT(kept.abs().max().item<float>(), 0);
   }

@@ -145,7 +145,7 @@ void AbTraining::merge_into(nn::Model& target) {
     return;
   }
   const at::NoGradGuard no_grad;
-  set_products(merged_changes(comm::Purpose::Metrics, false));
+  set_products(merged_changes(comm::Purpose::Metrics, false).mean);
   for (AbLayer& layer : factorable_) {
     if (layer.is_product()) {
       std::ranges::find(target.weights(), layer.named.name, &nn::NamedWeight::name)
@@ -195,31 +195,28 @@ std::vector<at::Tensor> AbTraining::dense_parts() {
   return parts;
 }
 
-FlatFactors AbTraining::merged_changes(comm::Purpose purpose, bool outer) {
-  const at::Tensor own = own_change();
-  if (purpose == comm::Purpose::Sync && !outer) {
-    outer_.settle(outer_.factor_residual, own);
+AbTraining::MergedChanges AbTraining::merged_changes(comm::Purpose purpose, bool codes) {
+  at::Tensor own = own_change();
+  if (purpose == comm::Purpose::Sync && !codes) {
+    outer_.add_residual(outer_.factor_residual, own);
   }
-  FlatFactors change;
   if (!groups_differ(context_.options, groups_)) {
-    change = own_factors(own);
+    return {own_factors(own), {}};
+  }
+  // If groups train both factors, the exchange sees them as one factor of role B. With swapped
+  // roles, the A-groups train B.
+  const bool both = own_.size() == 2;
+  const bool swapped = are_swapped();
+  const std::int64_t a = both ? 0 : numel_of(swapped ? nn::Factor::B : nn::Factor::A);
+  const std::int64_t b = both ? own.numel() : numel_of(swapped ? nn::Factor::A : nn::Factor::B);
+  FlatFactors mean;
+  if (codes && outer_.format()) {
+    mean = outer_.send(outer_.factor_residual, own, exchange_, a, b, purpose);
   } else {
-    // If groups train both factors, the exchange sees them as one factor of role B. With swapped
-    // roles, the A-groups train B.
-    const bool both = own_.size() == 2;
-    const bool swapped = are_swapped();
-    const std::int64_t a = both ? 0 : numel_of(swapped ? nn::Factor::B : nn::Factor::A);
-    const std::int64_t b = both ? own.numel() : numel_of(swapped ? nn::Factor::A : nn::Factor::B);
-    const FlatFactors mean =
-        outer && outer_.format()
-            ? outer_.send(outer_.factor_residual, own, exchange_, a, b, purpose)
-            : exchange_.mean_changes(own, a, b, outer_.dtype(), purpose);
-    change = both ? own_factors(mean.b) : swapped ? FlatFactors{mean.b, mean.a} : mean;
+    mean = exchange_.mean_changes(own, a, b, outer_.dtype(), purpose);
+    own.reset();
   }
-  if (outer) {
-    outer_.step(change);
-  }
-  return change;
+  return {both ? own_factors(mean.b) : swapped ? FlatFactors{mean.b, mean.a} : mean, own};
 }
 
 bool AbTraining::are_swapped() const {

@@ -66,11 +66,14 @@ class AbTraining : public Method {
   // dense_part() of the values and of each moment buffer; views.
   std::vector<at::Tensor> dense_parts();
 
-  // Averages the groups' changes and returns the changes that all workers apply: the mean or, with
-  // `outer`, the result of an outer step on it. Changes are sent in outer_.dtype(), but with
-  // `outer` as codes if outer_.format() is set. A synchronization without `outer` ends the run, so
-  // it also sends what earlier codes left out.
-  FlatFactors merged_changes(comm::Purpose purpose, bool outer);
+  struct MergedChanges {
+    FlatFactors mean;
+    at::Tensor unsent;  // the next outer_.factor_residual; undefined: none
+  };
+  // Averages the groups' changes. Sends them in outer_.dtype(), but with `codes` as codes if
+  // outer_.format() is set. A synchronization without `codes` ends the run, so it also sends what
+  // earlier codes left out.
+  MergedChanges merged_changes(comm::Purpose purpose, bool codes);
   // Sets the products (AbLayer::product) of the factored layers from the mean changes.
   void set_products(const FlatFactors& mean_change);
   // Averages dense parameters, running statistics and the moments that the outer state selects over

@@ -25,20 +25,19 @@ OuterState::OuterState(const MethodOptions& options)
 }
 
 FlatFactors OuterState::send(
-    at::Tensor& residual, at::Tensor change, FactorExchange& exchange, std::int64_t a,
-    std::int64_t b, comm::Purpose purpose) {
-  settle(residual, change);
+    const at::Tensor& residual, at::Tensor& change, FactorExchange& exchange, std::int64_t a,
+    std::int64_t b, comm::Purpose purpose) const {
+  add_residual(residual, change);
   const FlatFactors mean = exchange.mean_changes(change, a, b, *format_, purpose);
-  if (keeps_residual_) {
-    residual = std::move(change);
+  if (!keeps_residual_) {
+    change.reset();
   }
   return mean;
 }
 
-void OuterState::settle(at::Tensor& residual, at::Tensor change) {
+void OuterState::add_residual(const at::Tensor& residual, at::Tensor change) const {
   if (residual.defined()) {
     change.add_(residual.to(change.device()), decay_);
-    residual.reset();
   }
 }
 

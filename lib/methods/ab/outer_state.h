@@ -49,13 +49,14 @@ class OuterState {
              kind == optim::MomentKind::Other);
   }
   // Sends `change` plus `residual` (factor_residual or dense_residual) as codes of format(), and
-  // returns exchange.mean_changes(). With error feedback, the part that the codes leave out is the
-  // new residual.
+  // returns exchange.mean_changes(). `change` becomes the next residual: the part that the codes
+  // leave out, or undefined without error feedback. The caller stores it once all collectives of
+  // the synchronization have succeeded.
   FlatFactors send(
-      at::Tensor& residual, at::Tensor change, FactorExchange& exchange, std::int64_t a,
-      std::int64_t b, comm::Purpose purpose);
-  // Adds the residual to a change that is about to be sent, and clears the residual.
-  void settle(at::Tensor& residual, at::Tensor change);
+      const at::Tensor& residual, at::Tensor& change, FactorExchange& exchange, std::int64_t a,
+      std::int64_t b, comm::Purpose purpose) const;
+  // Adds the residual to a change that is about to be sent.
+  void add_residual(const at::Tensor& residual, at::Tensor change) const;
   // Replaces the mean changes by the changes that the outer step makes from them.
   void step(FlatFactors& change);
   // Converts the state to the new bases, during a decomposition. `own`: the factors that this

@@ -203,9 +203,11 @@ void AbTraining::archive(state::Archive& archive) {
 void AbTraining::load_role(std::span<state::State> old, const std::vector<nn::Factor>& role) {
   own_ = role;
   load_mean(old, [this] {
-    outer_.settle(outer_.factor_residual, trained_.values().narrow(0, 0, own_numel_));
-    outer_.settle(outer_.dense_residual, dense_part(trained_.values()));
+    outer_.add_residual(outer_.factor_residual, trained_.values().narrow(0, 0, own_numel_));
+    outer_.add_residual(outer_.dense_residual, dense_part(trained_.values()));
   });
+  outer_.factor_residual.reset();
+  outer_.dense_residual.reset();
 }
 
 // Merges the groups as a synchronization would, but without an outer step.

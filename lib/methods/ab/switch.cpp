@@ -39,13 +39,18 @@ void AbTraining::average_dense(Event after) {
     const std::vector<at::Tensor> parts = dense_parts();
     // Send the change of the values: a narrow wire dtype rounds only that.
     at::Tensor mean = parts[0] - dense_start_;
-    at::Tensor& residual = outer_.dense_residual;
+    at::Tensor unsent;
     std::vector<at::Tensor> whole;  // sent without codes
     if (outer_.codes_dense(after)) {
       // The exchange treats dense parameters as factors of one role.
-      mean = outer_.send(residual, mean, exchange_, 0, mean.numel(), comm::Purpose::Sync).b;
+      unsent = std::move(mean);
+      mean =
+          outer_
+              .send(
+                  outer_.dense_residual, unsent, exchange_, 0, unsent.numel(), comm::Purpose::Sync)
+              .b;
     } else {
-      outer_.settle(residual, mean);
+      outer_.add_residual(outer_.dense_residual, mean);
       whole.push_back(mean);
     }
     const at::ScalarType wire = outer_.dtype();
@@ -58,25 +63,35 @@ void AbTraining::average_dense(Event after) {
     }
     average(whole, context_.world, comm::Purpose::Sync, wire, world_weight());
     average(wide, context_.world, comm::Purpose::Sync, moment_wire(wire), world_weight());
+    average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
     parts[0].copy_(dense_start_ + mean);
+    outer_.dense_residual = unsent;
+  } else {
+    average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
   }
-  average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
 }
 
 void AbTraining::synchronize(std::int64_t t, Event after) {
   const at::NoGradGuard no_grad;
   Stopwatch watch;
-  set_products(merged_changes(comm::Purpose::Sync, after != Event::None));
+  MergedChanges merged = merged_changes(comm::Purpose::Sync, after != Event::None);
   average_dense(after);
+  if (after != Event::None) {
+    outer_.step(merged.mean);
+  }
+  outer_.factor_residual = merged.unsent;
+  set_products(merged.mean);
   context_.observer.synchronized(t, name_of(context_.options.sync), watch.seconds());
 }
 
 void AbTraining::average_factors(std::int64_t t) {
   const at::NoGradGuard no_grad;
   Stopwatch watch;
-  const FlatFactors change = merged_changes(comm::Purpose::Sync, true);
+  MergedChanges merged = merged_changes(comm::Purpose::Sync, true);
   average_dense(Event::AverageFactors);
-  const FlatFactors now = merge_factors(context_.options.sync, start_factors(), change);
+  outer_.step(merged.mean);
+  outer_.factor_residual = merged.unsent;
+  const FlatFactors now = merge_factors(context_.options.sync, start_factors(), merged.mean);
   if (own_.size() == 2) {
     own_start_.copy_(at::cat({now.a, now.b}));
   } else {
