@@ -280,6 +280,11 @@ const Case kConflicts[] = {
      "workers: 2\nmethod: {full_rank_steps: 0, outer: {wire: {name: thc}}}\n",
      {},
      {"c.yaml:2:45: error: method.outer.wire.name: ab sends changes ..."}},
+    {"keys_that_codes_of_factors_lack",
+     "workers: 2\nmethod: {full_rank_steps: 0, outer: {wire: {name: int4}}}\n",
+     {"method.outer.wire.min_numel=9", "method.outer.wire.bucket_mb=1"},
+     {"--set method.outer.wire.min_numel=9: error: method.outer.wire.min_numel: ab sends ...",
+      "--set method.outer.wire.bucket_mb=1: error: method.outer.wire.bucket_mb: ab sends ..."}},
     {"wire_of_a_local_method",
      "workers: 2\nmethod: {name: diloco, outer: {wire: {name: thc, block: "
      "3}}}\n",

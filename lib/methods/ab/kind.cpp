@@ -73,6 +73,17 @@ void check_outer(const MethodSetup& setup, Conflicts& out) {
     return;
   }
   compress::check(wire, "method.outer.wire", setup.workers, out);
+  const compress::ReducerOptions defaults;
+  const std::pair<const char*, bool> without_effect[] = {
+      {"min_numel", wire.min_numel.has_value()},
+      {"dense_steps", wire.dense_steps != defaults.dense_steps},
+      {"evaluate_every", wire.evaluate_every != defaults.evaluate_every},
+      {"bucket_mb", wire.bucket_mb != defaults.bucket_mb}};
+  for (const auto& [key, given] : without_effect) {
+    conflict_if(
+        given, out, {formatted("method.outer.wire.{}", key), "method.name"},
+        "ab sends the changes of all factors as one code; expected no such key");
+  }
   conflict_if(
       compress::wire_format(wire) && compress::has_error_feedback(wire) && dense_steps, out,
       {"method.outer.wire.name", "method.full_rank_steps", "method.outer.wire.error_feedback",
