@@ -84,7 +84,8 @@ class Applier {
   void unknown(const Entry& entry, const std::vector<Field>& fields, const std::string& prefix) {
     const std::string name = full_name(prefix, entry.key);
     const std::optional<Instead> instead = find_ ? find_(name) : std::nullopt;
-    if (instead && !instead->harmless.empty() && entry.value.text == instead->harmless) {
+    if (instead && (instead->harmless == "*" ||
+                    (!instead->harmless.empty() && entry.value.text == instead->harmless))) {
       return;
     }
     const std::string meant = instead ? instead->key : similar(entry.key, fields, prefix);

@@ -91,10 +91,6 @@ Fields fields_of(ReducerOptions& o, const std::string& other) {
       .of(compressing);
   f.number("bits", o.bits, above_to(0, 64), "payload bits per element of the gradient")
       .of({"topk", "topk-chunked"});
-  f.auto_or_integer(
-       "chunk", o.chunk, between(2, 1 << 20),
-       "elements per chunk; auto: 128 if bits is below 1, else 64")
-      .of({"topk-chunked"});
   f.choice<Rotation>(
        "rotation", o.rotation,
        {{"block", Rotation::Block}, {"full", Rotation::Full}, {"none", Rotation::None}},

@@ -95,8 +95,7 @@ void check_chunked_bits(
     Conflicts& out) {
   const std::int64_t chunk = chunk_of(options);
   conflict_if(
-      options.bits <= norm_bits(chunk), out,
-      {section + ".bits", section + ".chunk", section + ".name"},
+      options.bits <= norm_bits(chunk), out, {section + ".bits", section + ".name"},
       "the norms of chunks of {} alone take {} bits per element; expected more, got {}", chunk,
       norm_bits(chunk), options.bits);
 }

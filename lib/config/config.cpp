@@ -336,7 +336,6 @@ std::string network_yaml(const RunOptions& options) {
   data.erase = unread.erase;
   data.validation = unread.validation;
   data.shards = unread.shards;
-  data.prefetch = unread.prefetch;
   data.on_device = unread.on_device;
   data.decode_threads = unread.decode_threads;
   data.max_damaged = unread.max_damaged;

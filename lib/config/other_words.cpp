@@ -38,8 +38,7 @@ constexpr OtherWord kWords[] = {
     {"eval_batch_size val_batch_size test_batch_size per_device_eval_batch_size",
      "evaluate.batch_size", ""},
     {"shuffle sampler", "order.name", "shuffle is the default; sequential does not"},
-    {"prefetch_factor", "data.prefetch", ""},
-    {"pin_memory persistent_workers drop_last", "",
+    {"prefetch prefetch_factor pin_memory persistent_workers drop_last", "",
      "batches are prepared ahead by threads, and each has the full size"},
     {"img_size input_size imgsz resolution crop_size", "data.image_size", ""},
     {"val_split validation_split val_size valid_size val_fraction", "data.validation",
@@ -133,7 +132,7 @@ constexpr OtherWord kWords[] = {
      "with method.rank.rule=fixed, and method.remainder=freeze for adapters"}};
 
 // Removed keys. The configurations of old runs still contain them, so a key with its last default
-// (`harmless`) is ignored.
+// (`harmless`; *: any value) is ignored.
 struct RemovedKey {
   std::string_view words;
   std::string_view key;
@@ -141,12 +140,17 @@ struct RemovedKey {
   std::string_view harmless;
 };
 constexpr RemovedKey kRemoved[] = {
+    {"data.pad", "", "the random crop adds a border of 4 pixels", "4"},
+    {"data.prefetch", "", "batches are prepared ahead by threads", "*"},
+    {"evaluate.groups", "", "only the merged model is scored", "false"},
     {"method.full_phase.sync_every", "", "dense phases average their gradients at each step", "1"},
     {"method.ramp_start", "", "a ramp starts at 1e-5", "1.0e-05"},
     {"method.rank.fraction", "method.rank.ratio", "with method.rank.rule=ratio", "0.1"},
     {"method.svd", "", "every decomposition computes all singular values", "auto"},
     {"optimizer.fraction", "", "Muon takes whole matrices, and factors as any other", "1"},
     {"optimizer.factor_step", "", "Muon takes factors as any other matrix", "plain"},
+    {"reducer.chunk method.outer.wire.chunk method.full_phase.reducer.chunk", "",
+     "a chunk has 128 elements if reducer.bits is below 1, else 64", "auto"},
     {"order.sketch", "order.wire", "int8; the count sketch was removed", "128"},
     {"reducer.select method.outer.wire.select method.full_phase.reducer.select", "",
      "hylo's workers choose their filters together", "consensus"}};

@@ -89,10 +89,6 @@ Fields fields_of(EvaluateOptions& o) {
        "also compute train_loss: the objective over all training examples, "
        "including weight decay of sgd or l1 of the adagrads (docs/metrics.md)")
       .free();
-  f.flag(
-      "groups", o.groups,
-      "ab: also score each group's own model before the merge, which costs one more evaluation per "
-      "group");
   f.integer(
        "norm_batches", o.norm_batches, between(0, 1e6),
        "batches of training examples per worker from which the running statistics of batch norms "

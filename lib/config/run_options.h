@@ -49,8 +49,7 @@ struct CheckpointOptions {
 struct EvaluateOptions {
   Duration every = Duration::epochs(1);  // 0: only at the end
   std::int64_t batch_size = 500;
-  bool train = false;   // also the objective over all training examples
-  bool groups = false;  // method ab: also each worker group's own model
+  bool train = false;  // also the objective over all training examples
   // Batches per worker for recomputing the batch-norm statistics of the merged model; 0: the
   // workers' statistics are averaged.
   std::int64_t norm_batches = 0;

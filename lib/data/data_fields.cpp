@@ -29,7 +29,6 @@ Fields fields_of(DataOptions& o) {
        "random changes to the training images; crop: a window of the padded "
        "image, or for image-folder a part of random size and aspect ratio")
       .of(images);
-  f.integer("pad", o.pad, between(0, 64), "border that the random crop adds, in pixels").of(held);
   f.number("erase", o.erase, between(0, 1), "probability of erasing a rectangle").of(images);
   f.integer(
        "subset", o.subset, between(0, 1e8),
@@ -59,8 +58,6 @@ Fields fields_of(DataOptions& o) {
       "how the training examples are divided among the workers; even: each takes an equal share of "
       "all of them; by-class: each has other classes, or another part of a text, as if data could "
       "not leave their site");
-  f.integer("prefetch", o.prefetch, between(1, 1024), "batches that the host prepares in advance")
-      .free();
   f.auto_or_flag(
        "on_device", o.on_device,
        "whether the images lie in the GPU's memory as bytes and batches are "

@@ -32,7 +32,6 @@ struct DataOptions {
   bool standardize = false;     // per pixel, in place of mean and std
   std::int64_t validation = 0;  // training examples held out
   Shards shards = Shards::Even;
-  std::int64_t prefetch = 4;           // batches that the loader keeps ready
   std::optional<bool> on_device = {};  // nullopt: depends on the memory that the images take
   // Per channel, of pixel / 255; empty: the data set's own values.
   std::vector<double> mean = {}, std = {};

@@ -1,5 +1,7 @@
 #include "train/batches.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "data/device_loader.h"
 #include "data/loader.h"
@@ -54,16 +56,17 @@ bool lies_on_device(
 }
 
 std::unique_ptr<data::BatchSource> make_batches(
-    const ExampleSource& source, const data::DataOptions& options, const data::Augment& augment,
-    const data::ExampleOrder& order, std::int64_t batch_size, std::int64_t first_batch,
-    const at::Device& device) {
+    const ExampleSource& source, const data::Augment& augment, const data::ExampleOrder& order,
+    std::int64_t batch_size, std::int64_t first_batch, const at::Device& device) {
   if (const auto* there = std::get_if<OnDevice>(&source)) {
     return std::make_unique<data::DeviceLoader>(
         there->images, augment, order, batch_size, first_batch, there->type);
   }
   const OnHost& host = std::get<OnHost>(source);
+  // Steps on single examples are so short that waking the loader's thread for each is too slow.
+  const std::int64_t ahead = std::clamp<std::int64_t>(64 / batch_size, 4, 64);
   return std::make_unique<data::Loader>(
-      host.examples, augment, order, batch_size, options.prefetch, first_batch, device, host.type);
+      host.examples, augment, order, batch_size, ahead, first_batch, device, host.type);
 }
 
 }  // namespace abtrain::train

@@ -44,8 +44,7 @@ bool lies_on_device(
 // Batches of `batch_size` examples, from `first_batch` on, for a worker that computes on `device`.
 // The references must outlive the result.
 std::unique_ptr<data::BatchSource> make_batches(
-    const ExampleSource& source, const data::DataOptions& options, const data::Augment& augment,
-    const data::ExampleOrder& order, std::int64_t batch_size, std::int64_t first_batch,
-    const at::Device& device);
+    const ExampleSource& source, const data::Augment& augment, const data::ExampleOrder& order,
+    std::int64_t batch_size, std::int64_t first_batch, const at::Device& device);
 
 }  // namespace abtrain::train

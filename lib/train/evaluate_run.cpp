@@ -49,11 +49,9 @@ nlohmann::ordered_json evaluate_run(
   Score score;
   std::vector<at::Tensor> answers;
   comm::run_workers(1, options.train.timeout, [&](comm::Communicator& world) {
-    score =
-        evaluate(
-            *model, OnHost{dataset.test}, augment, options.evaluate.batch_size, 1, device, world,
-            /*label_smoothing=*/0, dataset.context > 0 && dataset.token_labels ? nullptr : &answers)
-            .all;
+    score = evaluate(
+        *model, OnHost{dataset.test}, augment, options.evaluate.batch_size, device, world,
+        /*label_smoothing=*/0, dataset.context > 0 && dataset.token_labels ? nullptr : &answers);
   });
   const nlohmann::ordered_json damaged = damaged_images(dataset);
   ABT_CHECK(

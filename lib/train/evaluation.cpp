@@ -65,9 +65,9 @@ void for_batches(
   }
 }
 
-Scores evaluate(
+Score evaluate(
     nn::Model& model, const ExampleSource& images, const data::Augment& augment,
-    std::int64_t batch_size, int group_size, const at::Device& device, comm::Communicator& world,
+    std::int64_t batch_size, const at::Device& device, comm::Communicator& world,
     double label_smoothing, std::vector<at::Tensor>* answers) {
   const at::NoGradGuard no_grad;
   const auto* there = std::get_if<OnDevice>(&images);
@@ -75,10 +75,9 @@ Scores evaluate(
   // Each token may have as many logits as the vocabulary has tokens.
   constexpr std::int64_t kMaxLogits = std::int64_t{1} << 25;
   batch_size = std::clamp<std::int64_t>(kMaxLogits / augment.logits(), 1, batch_size);
-  const std::int64_t member = world.rank() % group_size;
   const std::int64_t count = there != nullptr ? there->images.size() : here->examples.size();
-  const std::int64_t begin = count * member / group_size;
-  const std::int64_t end = count * (member + 1) / group_size;
+  const std::int64_t begin = count * world.rank() / world.size();
+  const std::int64_t end = count * (world.rank() + 1) / world.size();
   const auto batch_at = [&](std::int64_t first, std::int64_t last) {
     return there != nullptr ? augment.evaluation(there->images, first, last, there->type)
                             : augment.evaluation(here->examples, first, last);
@@ -118,19 +117,11 @@ Scores evaluate(
   sums = sums.cpu();
   at::Tensor all = at::empty({width * world.size()}, at::kDouble);
   world.all_gather(all, sums, comm::Purpose::Metrics).wait();
-  const at::Tensor of_worker = all.view({world.size(), width});
   at::Tensor total = at::zeros({width}, at::kDouble);
-  at::Tensor groups = at::zeros({world.size() / group_size, width}, at::kDouble);
-  for (int r = 0; r < world.size(); ++r) {
-    total.add_(of_worker[r]);
-    groups[r / group_size].add_(of_worker[r]);
+  for (const at::Tensor& of_worker : all.view({world.size(), width}).unbind()) {
+    total.add_(of_worker);
   }
-  const double bytes = augment.bytes_per_token();
-  Scores scores{score_of(total, bytes), {}};
-  for (const at::Tensor& group : groups.unbind()) {
-    scores.groups.push_back(score_of(group, bytes));
-  }
-  return scores;
+  return score_of(total, augment.bytes_per_token());
 }
 
 double penalty(const nn::Model& model, const optim::OptimizerOptions& options) {

@@ -14,23 +14,17 @@
 
 namespace abtrain::train {
 
-struct Scores {
-  Score all;                  // mean over the groups
-  std::vector<Score> groups;  // one per group
-};
-
-// Each group of `group_size` consecutive workers holds one model and divides all of `examples`
-// among its members; with group_size == world.size(), one model is scored. Returns the same result
-// on all workers; the host reads the device once. `label_smoothing` applies to the loss. The
-// traffic is counted as comm::Purpose::Metrics.
+// The workers hold one model and divide `examples` among themselves. Returns the same result on all
+// workers; the host reads the device once. `label_smoothing` applies to the loss. The traffic is
+// counted as comm::Purpose::Metrics.
 //
 // `answers`, if not null, gets one tensor on the device for each of this worker's batches, except
 // in a regression. It is int64, with one row per label (B, or B * tokens) and three columns: the
 // label, the likeliest class, and 1 if the label is among the five likeliest. Among equal logits,
 // the class with the lower index counts as likelier.
-Scores evaluate(
+Score evaluate(
     nn::Model& model, const ExampleSource& examples, const data::Augment& augment,
-    std::int64_t batch_size, int group_size, const at::Device& device, comm::Communicator& world,
+    std::int64_t batch_size, const at::Device& device, comm::Communicator& world,
     double label_smoothing = 0, std::vector<at::Tensor>* answers = nullptr);
 
 // Passes the examples begin .. end - 1 to `use`, in batches of `size` that `batch(first, last)`

@@ -25,13 +25,11 @@ void Evaluator::merge(methods::Method& method, std::int64_t t, bool is_final) {
 
 Score Evaluator::score(const ExampleSource& examples, double label_smoothing) {
   return evaluate(
-             *merged_, examples, augment_, options_.evaluate.batch_size, world_.size(), in_.device,
-             world_, label_smoothing)
-      .all;
+      *merged_, examples, augment_, options_.evaluate.batch_size, in_.device, world_,
+      label_smoothing);
 }
 
 Evaluator::Result Evaluator::scores(
-    methods::Method& method, nn::Model& own, bool is_final,
     const std::function<void(const char* what, double loss)>& check) {
   Result result{.test = score(examples_.test)};
   check("test loss", result.test.loss);
@@ -45,13 +43,6 @@ Evaluator::Result Evaluator::scores(
   if (in_.validation.size() > 0) {
     result.validation = score(examples_.validation);
     check("validation loss", result.validation->loss);
-  }
-  const methods::Stage stage = method.now();
-  if (options_.evaluate.groups && !is_final && stage.phase == methods::Phase::Ab) {
-    result.groups = evaluate(
-                        own, examples_.test, augment_, options_.evaluate.batch_size,
-                        stage.replicas->size(), in_.device, world_)
-                        .groups;
   }
   return result;
 }
@@ -72,7 +63,7 @@ void Evaluator::renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose
   const auto order =
       data::make_shuffle({in_.dataset.train.size(), world_.rank(), world_.size(), options_.seed});
   const auto batches = make_batches(
-      examples_.train, options_.data, augment_, *order, options_.data.batch_size,
+      examples_.train, augment_, *order, options_.data.batch_size,
       t * data::full_batches(*order, options_.data.batch_size), in_.device);
   collect_statistics(model, *batches, options_.evaluate.norm_batches, world_, purpose);
 }

@@ -22,7 +22,6 @@ class Evaluator {
     Score test = {};
     std::optional<double> train_loss = {};  // if evaluate.train is set
     std::optional<Score> validation = {};   // if examples are held out
-    std::vector<Score> groups = {};         // each group's own model, if evaluate.groups is set
   };
 
   // `world` and `inputs` must outlive this object.
@@ -42,11 +41,8 @@ class Evaluator {
   std::unique_ptr<nn::Model> take() {
     return std::move(merged_);
   }
-  // Scores the merged model. With evaluate.groups, each group of workers also scores its own model,
-  // `own`. `check` gets the name and value of each loss.
-  Result scores(
-      methods::Method& method, nn::Model& own, bool is_final,
-      const std::function<void(const char* what, double loss)>& check);
+  // Scores the merged model. `check` gets the name and value of each loss.
+  Result scores(const std::function<void(const char* what, double loss)>& check);
   // Drops the merged model's tensors. They are shared with the trained model, which frees dense
   // weights when it factors them.
   void forget();

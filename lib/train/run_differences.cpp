@@ -17,36 +17,16 @@ namespace {
 // Keys that a branch may change in addition to those that a resume may change. They affect only the
 // steps to come, and the state of a checkpoint fits any of their values.
 constexpr const char* kBranchKeys[] = {
-    "branch_from",
-    "data.augment",
-    "data.crop_scale",
-    "data.erase",
-    "data.pad",
-    "method.factor_lr_scale",
-    "method.outer.lr",
-    "model.drop_path",
-    "model.drop_rate",
-    "optimizer.beta1",
-    "optimizer.beta2",
-    "optimizer.decay_all",
-    "optimizer.delta",
-    "optimizer.eps",
-    "optimizer.l1",
-    "optimizer.lr",
-    "optimizer.momentum",
-    "optimizer.nesterov",
-    "optimizer.ns_steps",
-    "optimizer.other_lr",
-    "optimizer.weight_decay",
-    "schedule.final_lr",
-    "schedule.milestones",
-    "schedule.name",
-    "schedule.step_factor",
-    "schedule.warmup_from",
-    "schedule.warmup_steps",
-    "train.clip_norm",
-    "train.cuda_graphs",
-    "train.label_smoothing"};
+    "branch_from",          "data.augment",           "data.crop_scale",
+    "data.erase",           "method.factor_lr_scale", "method.outer.lr",
+    "model.drop_path",      "model.drop_rate",        "optimizer.beta1",
+    "optimizer.beta2",      "optimizer.decay_all",    "optimizer.delta",
+    "optimizer.eps",        "optimizer.l1",           "optimizer.lr",
+    "optimizer.momentum",   "optimizer.nesterov",     "optimizer.ns_steps",
+    "optimizer.other_lr",   "optimizer.weight_decay", "schedule.final_lr",
+    "schedule.milestones",  "schedule.name",          "schedule.step_factor",
+    "schedule.warmup_from", "schedule.warmup_steps",  "train.clip_norm",
+    "train.cuda_graphs",    "train.label_smoothing"};
 
 struct Setting {
   std::string value;

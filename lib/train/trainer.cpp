@@ -36,7 +36,7 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
       evaluator_(in_, *world_, precision_on(options_.train, in_.device)),
       order_(options_, length_, order_setting(), in_.device),
       batches_(make_batches(
-          evaluator_.examples().train, options_.data, evaluator_.augment(), order_.examples(),
+          evaluator_.examples().train, evaluator_.augment(), order_.examples(),
           all_batches_[static_cast<std::size_t>(world_->rank())],
           first_step(inputs) * options_.train.accumulate, in_.device)),
       weights_(make_batch_weights(options_, in_.dataset.train, order_setting(), order_.examples())),
@@ -252,7 +252,7 @@ Evaluator::Result Trainer::evaluate_now(std::int64_t t, bool last) {
   const auto check_loss = [&](const char* what, double loss) {
     check(what, Readback::Reading{t - 1, loss});
   };
-  Evaluator::Result result = evaluator_.scores(*method_, *model_, last, check_loss);
+  Evaluator::Result result = evaluator_.scores(check_loss);
   evaluator_.forget();
   // Workers may send different amounts; this is their mean, as in summary.json.
   const auto sent = comm::gather_values(*world_, ledger_.meter().training_bytes());
@@ -268,10 +268,6 @@ Evaluator::Result Trainer::evaluate_now(std::int64_t t, bool last) {
   if (result.validation) {
     progress_.validation = result.validation->quality();
     fields.update(score_json(*result.validation, "validation_"));
-  }
-  if (!result.groups.empty()) {
-    fields[test.is_text() ? "group_bits_per_byte" : "group_accuracy"] = mapped(
-        result.groups, [](const Score& s) { return s.is_text() ? s.bits_per_byte() : s.accuracy; });
   }
   ledger_.end_pause(pause, &TimeSplit::evaluate);
   if (in_.log != nullptr) {

@@ -56,7 +56,7 @@ const Case kWordsOfOthers[] = {
     {"removed_keys_as_old_runs_have_them",
      "method: {ramp_start: 1.0e-05, rank: {fraction: 0.1}, full_phase: {sync_every: 1}}\n"
      "order: {sketch: 128}\noptimizer: {fraction: 1, factor_step: plain}\n"
-     "reducer: {select: consensus}\n",
+     "reducer: {select: consensus}\ndata: {prefetch: 64, pad: 4}\nevaluate: {groups: false}\n",
      {"method.outer.wire.select=local"},
      {"--set method.outer.wire.select=local: error: method.outer.wire.select: unknown key, abtrain "
       "has none; hylo's workers choose ..."}},

@@ -36,7 +36,7 @@ SMALL = [
 ]
 # Together these runs write every event, and every key of the summary.
 RUNS = {
-    "ab": ["data.validation=50", "evaluate.train=true", "evaluate.groups=true", "optimizer.name=sgd",
+    "ab": ["data.validation=50", "evaluate.train=true", "optimizer.name=sgd",
            "method.full_phase.reducer.name=powersgd"],
     "thc": ["method.name=ddp", "reducer.name=thc", "reducer.evaluate_every=2"],
     "powersgd": ["method.name=ddp", "reducer.name=powersgd", "reducer.evaluate_every=3"],
@@ -52,7 +52,7 @@ RUNS = {
     "tuned": ["model.weights=FOLDER/alone/model.safetensors", "model.frozen=['*']",  # the run before it
               "method.remainder=freeze", "method.warmup_steps=0", "method.full_rank_steps=0"],
     "text": ["data.name=text", f"data.root={DOCS}", "data.context=16",
-             "data.test_share=0.002", "data.validation=9", "evaluate.groups=true",
+             "data.test_share=0.002", "data.validation=9",
              "model.name=gpt-nano", "model.layers=1", "model.heads=2", "model.features=16"],
     "regression": ["data.name=arrays", "data.root=FOLDER", "data.subset=0", "data.test_share=0.2"],
 }
@@ -220,7 +220,7 @@ def expected_scalars(events):
                 continue
             tag = f"{name}/{key}"
             add(tag, event, value)
-            if name in ("workers", "balance") or key in ("group_accuracy", "group_bits_per_byte"):
+            if name in ("workers", "balance"):
                 for i, one in enumerate(value):
                     add(f"{tag}/{i}", event, one)
             if key == "layers":

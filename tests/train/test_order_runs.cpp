@@ -136,7 +136,6 @@ class ConvexProblem : public ::testing::Test {
     o.data.pool = 7;
     o.data.standardize = true;
     o.data.batch_size = 1;
-    o.data.prefetch = 64;
     o.model.name = "softmax";
     o.model.init = nn::InitName::Zeros;
     o.method.name = "ddp";

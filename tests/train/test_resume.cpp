@@ -146,7 +146,6 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
       {"device", true, [](auto& o) { o.device = device::DeviceChoice::Cuda; }},
       {"comm", true, [](auto& o) { o.comm = comm::BackEnd::Local; }},
       {"data.root", true, [](auto& o) { o.data.root = "/data"; }},
-      {"data.prefetch", true, [](auto& o) { ++o.data.prefetch; }},
       {"train.threads", true, [](auto& o) { ++o.train.threads; }},
       {"checkpoint.keep", true, [](auto& o) { ++o.checkpoint.keep; }},
       {"evaluate.every", true, [](auto& o) { o.evaluate.every = Duration::steps(3); }},
