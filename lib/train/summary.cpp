@@ -272,16 +272,22 @@ std::string table_of(
     for (const ordered_json& l : s.at("layers")) {
       width = std::max(width, l.at("name").get<std::string>().size());
     }
+    // Adapters that begin with a product of zero cut nothing.
+    const bool cuts = std::ranges::any_of(s.at("layers"), [](const ordered_json& l) {
+      return l.at("first_energy").get<double>() > 0;
+    });
     out += formatted(
-        "  {:<{}}{:>8}{:>8}{:>8}  energy kept: first cut   last\n", "layer", width + 2, "m", "n",
-        "rank");
+        "  {:<{}}{:>8}{:>8}{:>8}{}\n", "layer", width + 2, "m", "n", "rank",
+        cuts ? "  energy kept: first cut   last" : "");
     for (const ordered_json& l : s.at("layers")) {
       const auto rank = l.at("rank").get<std::int64_t>();
       out += formatted(
-          "    {:<{}}{:>8}{:>8}{:>8}{:>24}{:>9}\n", l.at("name").get<std::string>(), width,
+          "    {:<{}}{:>8}{:>8}{:>8}{}\n", l.at("name").get<std::string>(), width,
           l.at("m").get<std::int64_t>(), l.at("n").get<std::int64_t>(),
           rank > 0 ? linalg::rank_text(rank, l.value("blocks", std::int64_t{1})) : "dense",
-          percent(l.at("first_energy"), 1), percent(l.at("energy"), 1));
+          cuts ? formatted(
+                     "{:>24}{:>9}", percent(l.at("first_energy"), 1), percent(l.at("energy"), 1))
+               : "");
     }
   }
   const ordered_json sparsity = s.value("sparsity", ordered_json());
