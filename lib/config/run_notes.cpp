@@ -8,9 +8,18 @@
 namespace abtrain::config {
 
 std::vector<std::string> run_notes(const RunOptions& o, const RunLength& length) {
-  const auto notes_of = methods::kind_of(o.method).notes;
+  const methods::MethodKind& kind = methods::kind_of(o.method);
   std::vector<std::string> out =
-      notes_of != nullptr ? notes_of(method_setup(o), length) : std::vector<std::string>();
+      kind.notes != nullptr ? kind.notes(method_setup(o), length) : std::vector<std::string>();
+  const methods::OuterOptions& outer = o.method.outer;
+  const methods::OuterOptions defaults;
+  if (kind.changes_weights && !outer.name && kind.outer == methods::OuterRule::Average &&
+      (outer.lr != defaults.lr || outer.momentum != defaults.momentum)) {
+    out.push_back(formatted(
+        "method.outer.name: auto is average for {}, which uses neither method.outer.lr nor "
+        "method.outer.momentum",
+        kind.name));
+  }
   const auto note_if = [&](bool applies, const char* key, std::int64_t value,
                            const char* consequence) {
     if (applies) {

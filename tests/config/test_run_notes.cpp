@@ -42,6 +42,9 @@ TEST(RunNotes, NameWhatNeverHappens) {
       "method.sync_every: a synchronization every 100 steps, but only 56 come "
       "after the warm-up");
   o = ab(linalg::RankRuleName::Sigma);
+  o.method.outer.momentum = 0.5;
+  expect(o, "method.outer.name: auto is average for ab, which uses neither method.outer.lr ");
+  o = ab(linalg::RankRuleName::Sigma);
   o.method.name = "local-sgd";
   o.method.sync_every = Duration::steps(56);
   expect(
