@@ -6,7 +6,9 @@
 // --images: the largest batch (65536; 1024 on a CPU).
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <c10/core/Event.h>
@@ -31,6 +33,7 @@
 #include "ops/reduce_buffers.h"
 #include "ops/scale_cast.h"
 #include "ops/select_largest.h"
+#include "ops/thin_products.h"
 #include "thc_rows.h"
 
 namespace {
@@ -242,6 +245,34 @@ void entropy_rows(const Bench& bench, std::int64_t tokens) {
   }
 }
 
+// Products of a matrix with thin ones, beside LibTorch's. The bytes are those of a read of the
+// matrix.
+void thin_rows(const Bench& bench) {
+  struct Shape {
+    std::int64_t n, m, rank;
+  };
+  const auto options = at::TensorOptions(bench.device);
+  for (const auto& [n, m, rank] :
+       {Shape{1536, 256, 8}, {1536, 1024, 8}, {1024, 1024, 4}, {512, 4608, 4}, {1024, 1024, 16}}) {
+    const int sets = bench.rotation(4 * n * m);
+    std::vector<at::Tensor> all;
+    for (int i = 0; i < sets; ++i) {
+      all.push_back(at::randn({n, m}, options));
+    }
+    const at::Tensor w = at::randn({rank, m}, options), z = at::randn({rank, n}, options);
+    at::Tensor products = at::empty({rank, n}, options), sums = at::empty({rank, m}, options);
+    const auto row = [&](const char* name, const auto& body) {
+      bench.row(name, "fp32", formatted("{} x {}, {}", n, m, rank), 4 * n * m, [&](int i) {
+        body(all[static_cast<std::size_t>(i % sets)]);
+      });
+    };
+    row("thin_product", [&](const at::Tensor& x) { ops::thin_product(x, w, products.t()); });
+    row("at::mm", [&](const at::Tensor& x) { at::mm_out(products, w, x.t()); });
+    row("add_thin_sums", [&](const at::Tensor& x) { ops::add_thin_sums(z.t(), x, sums); });
+    row("at::addmm", [&](const at::Tensor& x) { at::addmm_out(sums, sums, z, x); });
+  }
+}
+
 // Kernels of reducers that send the largest numbers, at 2 bits per number.
 void sparse_rows(const Bench& bench, std::int64_t numel) {
   constexpr std::int64_t kChunk = 64;
@@ -314,6 +345,7 @@ int main(int argc, char** argv) {
     shard_row(bench, numel);
     code_rows(bench, numel);
     sparse_rows(bench, numel);
+    thin_rows(bench);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench_kernels: %s\n", e.what());
     return 1;

@@ -5,8 +5,6 @@
 // sent together. P and Q are kept transposed, r x n and r x m, so that their columns are rows in
 // memory.
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/sum.h>
 
 #include <algorithm>
 #include <map>
@@ -17,6 +15,7 @@
 #include "ops/gram_schmidt.h"
 #include "ops/low_rank.h"
 #include "ops/scale_cast.h"
+#include "ops/thin_products.h"
 
 namespace abtrain::compress {
 
@@ -57,22 +56,19 @@ class PowerSgd : public CompressedReducer {
     ops::gram_schmidt(q, matrices.q);
     at::Tensor p = at::empty({matrices.p_numel}, task.u.options());
     for (std::size_t i = 0; i < count; ++i) {
-      at::Tensor product = part(p, matrices.p[i]);
-      at::mm_out(product, part(q, matrices.q[i]), part(task.u, matrices.whole[i]).t());
+      ops::thin_product(
+          part(task.u, matrices.whole[i]), part(q, matrices.q[i]), part(p, matrices.p[i]).t());
     }
-    // 1, or NaN if u is not finite. Gram-Schmidt replaces rows of P that are not finite, and some
-    // BLAS libraries skip products with zeros, so that Q alone may not show them.
-    const at::Tensor finite = p.sum().mul_(0).add_(1);
     at::Tensor sent = on_wire(p, task.group->size());
     co_yield task.group->all_reduce(sent, op(), task.purpose);
     ops::scale_cast(sent, 1.0f, p);
     ops::gram_schmidt(p, matrices.p);
 
+    q.zero_();
     for (std::size_t i = 0; i < count; ++i) {
-      at::Tensor product = part(q, matrices.q[i]);
-      at::mm_out(product, part(p, matrices.p[i]), part(task.u, matrices.whole[i]));
+      ops::add_thin_sums(
+          part(p, matrices.p[i]).t(), part(task.u, matrices.whole[i]), part(q, matrices.q[i]));
     }
-    q.mul_(finite);
     sent = on_wire(q, task.group->size());
     comm::Pending pending = task.group->all_reduce(sent, op(), task.purpose);
     // While the sum is in flight, subtract from this worker's gradient the product that the worker

@@ -12,6 +12,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "ops/bf16_product.h"
+#include "ops/thin_products.h"
 
 namespace abtrain::nn {
 namespace {
@@ -40,18 +42,14 @@ void product(const at::Tensor& a, const at::Tensor& b, at::Tensor c, float beta)
   }
 }
 
-// True for matrices so thin that some of MKL's products are slow. A product with a thin right
-// matrix takes half the time if that matrix is transposed in memory; a thin gradient takes a
-// quarter of the time if its transpose is computed.
-bool is_thin(const at::Tensor& matrix) {
-  constexpr std::int64_t kThin = 16;
-  return matrix.size(1) < kThin && matrix.scalar_type() == at::kFloat && matrix.is_cpu();
-}
-
-// c += a^T b.
+// c += a^T b. If c is thin, computes it or its transpose by the products for thin matrices.
 void add_gradient(const at::Tensor& a, const at::Tensor& b, at::Tensor c) {
-  if (is_thin(b)) {
-    c.add_(at::mm(b.t(), a).t());
+  if (ops::has_thin_products(b, a.size(1))) {
+    ops::add_thin_sums(a, b, c);
+  } else if (ops::has_thin_products(a, b.size(1))) {
+    const at::Tensor turned = at::zeros({c.size(1), c.size(0)}, c.options());
+    ops::add_thin_sums(b, a, turned);
+    c.add_(turned.t());
   } else {
     product(a.t(), b, c, 1);
   }
@@ -70,13 +68,15 @@ at::Tensor own(const at::Tensor& weight, std::int64_t g, std::int64_t groups) {
   const std::int64_t height = weight.size(0) / groups;
   return weight.narrow(0, g * height, height);
 }
-// The matrix by which a group's features are multiplied: own(), or its transpose if `turned`.
-at::Tensor applied_weight(const at::Tensor& w, bool turned, std::int64_t g, std::int64_t groups) {
-  const at::Tensor weight = own(w, g, groups);
-  if (turned) {
-    return weight.t();
+// y (+)= x times a group's weight (its transpose if `turned`); `beta` as for product().
+void apply_weight(
+    const at::Tensor& x, const at::Tensor& weight, bool turned, at::Tensor y, float beta) {
+  const at::Tensor applied = turned ? weight.t() : weight;
+  if (beta == 0 && ops::has_thin_products(x, y.size(1))) {
+    ops::thin_product(x, applied.t().contiguous(), y);
+  } else {
+    product(x, applied, y, beta);
   }
-  return is_thin(weight) ? weight.t().contiguous().t() : weight;
 }
 // Views rows of features as groups x rows x features of a group.
 at::Tensor batch(const at::Tensor& rows, std::int64_t groups) {
@@ -96,7 +96,7 @@ void add_products(
     return;
   }
   for (std::int64_t g = 0; g < groups; ++g) {
-    product(part(x, g, groups), applied_weight(w, turned, g, groups), part(y, g, groups), 1);
+    apply_weight(part(x, g, groups), own(w, g, groups), turned, part(y, g, groups), 1);
   }
 }
 
@@ -124,9 +124,8 @@ at::Tensor products(
     y.copy_(bias);
   }
   for (std::int64_t g = 0; g < groups; ++g) {
-    product(
-        part(x, g, groups), applied_weight(w, turned, g, groups), part(y, g, groups),
-        bias.defined() ? 1 : 0);
+    apply_weight(
+        part(x, g, groups), own(w, g, groups), turned, part(y, g, groups), bias.defined() ? 1 : 0);
   }
   return y;
 }
