@@ -148,7 +148,6 @@ void record_run(
   nn::Recording recording = nn::record(*model, shape);
   About about = about_of(path);
   about.erase(kBaseEntry);  // the program contains the base
-  about.erase(kConstantsEntry);
   recording.graph["about"] = about;
   recording.graph["name"] = options.model.name.empty() ? path : options.model.name;
   recording.graph["parameters"] = dense;

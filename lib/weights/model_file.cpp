@@ -156,15 +156,18 @@ class Reader {
         "(model.tied=false)",
         file_.path(), there, of);
   }
-  // Throws if the file has other values for a frozen parameter, whose values come with the model.
-  // The file may lack the parameter, or hold it in half precision.
+  // Throws if the file has other values for a constant, whose values come with the model. The file
+  // may lack the constant, or hold it in half precision.
   void check_same(const std::string& name, const at::Tensor& tensor) {
-    const std::string there = file_.has(name) ? name : model_.file_form().prefix + name;
+    const std::string there = has(name) ? name : model_.file_form().prefix + name;
     know(there);
     ABT_CHECK(
-        !file_.has(there) ||
-            at::allclose(file_.read(there, tensor.sizes().vec()), tensor, 1e-2, 1e-6, true),
-        DamagedData,
+        !file_.has(there + ".A"), DamagedData,
+        "{} does not fit the model: '{}' is factored, but model.file, where it is not trained, has "
+        "it whole; decompose with --keep-dense '{}'",
+        file_.path(), there, there);
+    ABT_CHECK(
+        !file_.has(there) || file_.holds(there, tensor), DamagedData,
         "{} does not fit the model: '{}' has other values in model.file, where it is not trained; "
         "load the values of this file into the module before it is exported",
         file_.path(), there);
@@ -366,8 +369,8 @@ void load_model(const std::string& path, nn::Model& model, const std::vector<std
       file.copy(copy, of, *own->tensor);
     }
   }
-  for (const auto& [name, tensor, is_frozen] : model.file_form().constants) {
-    if (is_frozen && !stays(name)) {
+  for (const auto& [name, tensor, is_frozen, is_read] : model.file_form().constants) {
+    if ((is_frozen || is_read) && !stays(name)) {
       file.check_same(name, tensor);
     } else {
       file.skip(name);

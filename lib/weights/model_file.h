@@ -35,8 +35,6 @@ inline constexpr const char* kBesideEntry = "beside:";
 // (docs/weights.md).
 using About = std::map<std::string, std::string>;
 inline constexpr const char* kConfigEntry = "config";  // config::network_yaml()
-// The names, as JSON, of tensors that are missing in the file because training never changes them.
-inline constexpr const char* kConstantsEntry = "constants";
 // The metadata of a model file, or of a program that `abtrain export` has written (.pt2), without
 // entries about the format.
 About about_of(const std::string& path);

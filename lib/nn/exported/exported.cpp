@@ -292,7 +292,9 @@ class Exported : public Layer {
       // num_batches_tracked of batch norm is not read, and load_state_dict() fills it in.
       if (tensor.kind == GraphTensor::Kind::Buffer && tensor.persistent &&
           !statistics.contains(tensor.value) && !tensor.name().ends_with("num_batches_tracked")) {
-        form_.constants.push_back({tensor.name(), archive.read(tensor.name())});
+        form_.constants.push_back(
+            {tensor.name(), archive.read(tensor.name()), /*is_frozen=*/false,
+             read.contains(tensor.value)});
       }
       Own own{tensor.name(), tensor.kind, tensor.value};
       if (tensor.kind == GraphTensor::Kind::Parameter &&
