@@ -88,6 +88,27 @@ class Halves(nn.Module):
         return self.fc(x) * (x.shape[0] * x.shape[0])
 
 
+class Signal(nn.Module):
+    """Takes rows of channels, and moves a buffer to them."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv1d(6, 8, 3), nn.Linear(8, 10)
+        self.register_buffer("shift", torch.arange(8))
+
+    def forward(self, x):
+        return self.head(self.conv(x).relu().mean(2) + self.shift.to(x.device, x.dtype))
+
+
+class Volume(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv3d(1, 8, 3), nn.Linear(8, 10)
+
+    def forward(self, x):
+        return self.head(self.conv(x).relu().mean((2, 3, 4)))
+
+
 class Export(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -196,6 +217,19 @@ device: cpu
             with self.subTest(name):
                 summary = self.check(name, "images", f"model.name={name}", *sets, *AB, endings=endings)
                 self.assertGreater(summary["compression_ratio"], 1.2)
+
+    def test_inputs_that_are_no_images(self):
+        for name, module, sizes in (("signal", Signal(), (6, 9)), ("volume", Volume(), (1, 4, 5, 3))):
+            with self.subTest(name):
+                x, y = torch.randn(40, *sizes), torch.arange(40) % 10
+                abtrain.save_model(module, x[:2], self.folder / f"{name}_module.pt2")
+                abtrain.save_arrays(self.folder / f"{name}_data", x, y, x, y)
+                wanted = self.trained(name, f"{name}_data", "model.name=exported", "method.name=ddp",
+                                      f"model.file={self.folder}/{name}_module.pt2")
+                for ending in (".pt2", ".onnx"):
+                    path, _ = self.written(name, ending)
+                    loss = float(functional.cross_entropy(self.outputs(path, x), y))
+                    self.assertAlmostEqual(loss, wanted["loss"], delta=2e-5 * wanted["loss"])
 
     def test_texts(self):
         small = ["model.layers=2", "model.heads=2", "model.features=32", "model.name=gpt-nano"]

@@ -316,8 +316,8 @@ class LoadModel(unittest.TestCase):
                 self.register_buffer("mask", torch.rand(8) > 0.3)
 
             def forward(self, x):
-                x = (self.body(x) + self.shift)[:, self.order]
-                return self.head(self.norm(x.masked_fill(self.mask, 0)))
+                x = self.norm((self.body(x) + self.shift)[:, self.order])
+                return self.head(self.norm(x.masked_fill(self.mask, 0)))  # the same norm again
 
         torch.manual_seed(1)
         x, y = torch.randn(16, 6), torch.arange(16) % 3

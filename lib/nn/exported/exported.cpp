@@ -58,7 +58,8 @@ class Exported : public Layer {
   at::Tensor forward(const at::Tensor& given, const Pass& pass) override {
     std::vector<std::int64_t> sizes = {given.size(0)};
     sizes.insert(sizes.end(), sizes_.begin(), sizes_.end());
-    const at::Tensor input = sizes_.empty() ? given : given.reshape(sizes);
+    const at::Tensor input =
+        sizes_.empty() || given.sizes() == sizes ? given : given.reshape(sizes);
     const GraphSizes found(input.sizes().begin(), input.sizes().end());
     ABT_CHECK(
         fits(graph_.input_meta.sizes, found), Config, "model.file: {} takes inputs of {}, got {}",
