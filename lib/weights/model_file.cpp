@@ -305,6 +305,48 @@ About about_of(const std::string& path) {
   return about;
 }
 
+std::string example_text(const data::ExampleShape& shape) {
+  return nlohmann::ordered_json{
+      {"input", {shape.channels, shape.height, shape.width}},
+      {"classes", shape.classes},
+      {"context", shape.context},
+      {"sizes", shape.sizes},
+      {"regression", shape.regression},
+      {"token_labels", shape.token_labels},
+      {"vocabulary", shape.vocabulary},
+      {"ignores_labels", shape.ignores_labels}}
+      .dump();
+}
+
+std::optional<data::ExampleShape> example_in(const About& about, const std::string& path) {
+  const auto entry = about.find(kExampleEntry);
+  if (entry == about.end()) {
+    return std::nullopt;
+  }
+  JsonProblem problem;
+  const nlohmann::ordered_json json = parse_json(entry->second, problem);
+  data::ExampleShape shape;
+  std::vector<std::int64_t> input;
+  const auto read = [&](const char* key, auto& value) {
+    return json.contains(key) && read_json(json[key], value);
+  };
+  ABT_CHECK(
+      json.is_object() && read("input", input) && input.size() == 3 &&
+          read("classes", shape.classes) && read("context", shape.context) &&
+          read("sizes", shape.sizes) && read("regression", shape.regression) &&
+          read("token_labels", shape.token_labels) && read("vocabulary", shape.vocabulary) &&
+          read("ignores_labels", shape.ignores_labels) &&
+          std::ranges::all_of(input, [](std::int64_t size) { return size >= 0; }) &&
+          std::ranges::all_of(shape.sizes, [](std::int64_t size) { return size > 0; }) &&
+          std::min({shape.classes, shape.context, shape.vocabulary}) >= 0,
+      DamagedData, "{}: expected the shape of an example in its metadata, got '{}'", path,
+      entry->second);
+  shape.channels = input[0];
+  shape.height = input[1];
+  shape.width = input[2];
+  return shape;
+}
+
 nlohmann::ordered_json classes_in(const About& about) {
   JsonProblem ignored;
   const auto entry = about.find("classes");
