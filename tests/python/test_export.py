@@ -231,6 +231,46 @@ device: cpu
                     loss = float(functional.cross_entropy(self.outputs(path, x), y))
                     self.assertAlmostEqual(loss, wanted["loss"], delta=2e-5 * wanted["loss"])
 
+    def test_without_the_files_that_a_run_began_with(self):
+        """Arrays are not needed for an export, nor model.weights for a resume."""
+        x, y = torch.randn(16, 6, 9), torch.arange(16) % 10
+        data, weights = self.folder / "away_data", self.folder / "away.safetensors"
+        abtrain.save_model(Signal(), x[:2], self.folder / "away_module.pt2")
+        abtrain.save_arrays(data, x, y, x, y)
+        sets = ["model.name=exported", "method.name=ddp", f"model.file={self.folder}/away_module.pt2",
+                "checkpoint.every=2", "checkpoint.keep=9"]
+        self.trained("away", "away_data", *sets)
+        data.rename(self.folder / "elsewhere")
+        self.call("export", "runs/away", "-o", weights, "--form", "merged")
+        self.written("away", ".pt2")
+        (self.folder / "elsewhere").rename(data)
+        wanted = self.trained("resumed", "away_data", *sets, f"model.weights={weights}")
+        weights.unlink()
+        run = self.folder / "runs/resumed"
+        last = sorted((run / "checkpoints").iterdir())[-1]
+        (run / "summary.json").unlink()
+        for file in last.iterdir():
+            file.unlink()
+        last.rmdir()
+        self.call("--resume", run)
+        self.assertEqual(json.loads(self.call("evaluate", run, "--json").stdout)["loss"], wanted["loss"])
+
+    def test_a_text_with_its_own_test_text(self):
+        (self.folder / "train.txt").write_text("hello world, this is a text. " * 200)
+        (self.folder / "test.txt").write_text("another text to test the world " * 40)
+        (self.folder / "text.yaml").write_text("""
+name: text
+data: {name: text, root: train.txt, test: test.txt, context: 16, batch_size: 4}
+model: {name: gpt-nano, width: 0.25}
+method: {name: ddp}
+train: {steps: 1, precision: fp32}
+device: cpu
+""")
+        self.call("text.yaml")
+        one, other = (json.loads(self.call("evaluate", path, "--json").stdout)
+                      for path in ("runs/text", "runs/text/model.safetensors"))
+        self.assertEqual(one["windows"], other["windows"])
+
     def test_texts(self):
         small = ["model.layers=2", "model.heads=2", "model.features=32", "model.name=gpt-nano"]
         for name, endings, sets in (
