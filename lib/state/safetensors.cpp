@@ -98,6 +98,13 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
       "{}: expected a safetensors file, but this one is from torch.save; "
       "convert it in Python with safetensors.torch.save_file(state_dict, ...)",
       path);
+  ABT_CHECK(
+      length <= size - 8 || first[0] != '{', DamagedData,
+      "{}: expected a safetensors file, but this one is JSON, as an index of shards is; `abtrain "
+      "decompose` reads an index, and in Python a dictionary of all shards' tensors can be saved "
+      "as "
+      "one file with safetensors.torch.save_file",
+      path);
   check(
       length <= size - 8, "its header should have {} bytes, but only {} follow", length, size - 8);
   check(

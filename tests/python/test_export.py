@@ -271,6 +271,29 @@ device: cpu
                       for path in ("runs/text", "runs/text/model.safetensors"))
         self.assertEqual(one["windows"], other["windows"])
 
+    def test_adapters_beside_layers_with_like_names(self):
+        class Names(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc, self.x = nn.Linear(9, 8), nn.ModuleDict({"fc": nn.Linear(8, 8)})
+                self.head, self.myhead = nn.Linear(8, 8), nn.Linear(8, 10)
+
+            def forward(self, x):
+                return self.myhead(self.head(self.x["fc"](self.fc(x).tanh()).tanh()).tanh())
+
+        x, y = torch.randn(16, 9), torch.arange(16) % 10
+        abtrain.save_model(Names(), x[:2], self.folder / "names.pt2")
+        abtrain.save_arrays(self.folder / "names_data", x, y, x, y)
+        for frozen, code in (("!myhead", 0), ("!head", 78)):
+            self.trained("names", "names_data", "model.name=exported", *ADAPTER, "method.only=[fc]",
+                         f"model.file={self.folder}/names.pt2", f"model.frozen=['*', '{frozen}']")
+            done = self.call("export", "runs/names", "-o", "adapter", "--form", "adapter", code=code)
+            if code == 0:
+                config = json.loads((self.folder / "adapter/adapter_config.json").read_text())
+                self.assertEqual(config["target_modules"], "fc")  # an expression for whole names
+            else:
+                self.assertIn("PEFT would also replace 'myhead'", done.stderr)
+
     def test_texts(self):
         small = ["model.layers=2", "model.heads=2", "model.features=32", "model.name=gpt-nano"]
         for name, endings, sets in (
