@@ -294,6 +294,30 @@ device: cpu
             else:
                 self.assertIn("PEFT would also replace 'myhead'", done.stderr)
 
+    def test_data_with_other_classes(self):
+        from PIL import Image
+        for part in ("train", "test"):
+            for kind in ("cat", "dog"):
+                folder = self.folder / "animals" / part / kind
+                folder.mkdir(parents=True)
+                for i in range(4):
+                    Image.new("RGB", (16, 16), (i, 9 * i, 50)).save(folder / f"{i}.png")
+        (self.folder / "animals.yaml").write_text("""
+name: animals
+data: {name: image-folder, root: animals, batch_size: 4, image_size: 16}
+model: {name: cnn, channels: [4]}
+method: {name: ddp}
+train: {steps: 2}
+device: cpu
+""")
+        self.call("animals.yaml")
+        for part in ("train", "test"):
+            (self.folder / "animals" / part / "cat").rename(self.folder / "animals" / part / "zebra")
+        done = self.call("evaluate", "runs/animals", code=65)
+        self.assertIn("number 0 is 'cat'", done.stderr)
+        self.assertEqual(self.call("train", "--resume", "runs/animals", "train.steps=4", code=65)
+                         .stderr.count("number 0 is 'cat'"), 1)
+
     def test_texts(self):
         small = ["model.layers=2", "model.heads=2", "model.features=32", "model.name=gpt-nano"]
         for name, endings, sets in (
