@@ -162,6 +162,15 @@ InputFile::InputFile(std::string path) : path_(std::move(path)) {
   struct stat status {};
   file_ = open_input(path_, status, Fifo::Refuse);
   size_ = static_cast<std::uint64_t>(status.st_size);
+  constexpr std::string_view kPointer = "version https://git-lfs";
+  constexpr std::uint64_t kLargestPointer = 1024;
+  if (size_ >= kPointer.size() && size_ < kLargestPointer) {
+    std::string begin(kPointer.size(), '\0');
+    ABT_CHECK(
+        read_some(0, begin.data(), begin.size()) != begin.size() || begin != kPointer, DamagedData,
+        "{}: this is a pointer of Git LFS in place of the file; `git lfs pull` gets the file",
+        path_);
+  }
 }
 
 std::size_t InputFile::read_some(std::uint64_t offset, void* out, std::size_t bytes) const {

@@ -339,8 +339,19 @@ std::string network_yaml(const RunOptions& options) {
   data.on_device = unread.on_device;
   data.decode_threads = unread.decode_threads;
   data.max_damaged = unread.max_damaged;
-  data.test = unread.test;
-  data.root = data.root ? std::optional<std::string>(".") : std::nullopt;
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const bool is_file = data.root && fs::is_regular_file(*data.root, ignored);
+  if (data.test) {
+    const fs::path folder =
+        is_file ? fs::path(*data.root).parent_path() : fs::path(data.root.value_or("."));
+    const fs::path inside = fs::path(*data.test).lexically_relative(folder).lexically_normal();
+    const bool lies_inside = data.root && !inside.empty() && *inside.begin() != "..";
+    data.test = lies_inside ? inside.string() : name_only(data.test);
+  }
+  data.root = is_file     ? name_only(data.root)
+              : data.root ? std::optional<std::string>(".")
+                          : std::nullopt;
   Fields fields;
   fields.section("data", data::fields_of(data), "");
   fields.section("model", nn::fields_of(model), "");

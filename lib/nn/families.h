@@ -38,12 +38,13 @@ struct FileForm {
   std::vector<std::string> ignored = {};     // globs of tensors that a model does not need
   // Tensors that a file may hold twice: the copy's name, the model's own name.
   std::vector<std::pair<std::string, std::string>> copies = {};
-  // Tensors that never change. Merged models are stored with these and with all copies, so that
-  // load_state_dict(strict=True) works.
+  // Tensors that never change. Whole models are stored with these, and merged ones also with all
+  // copies, so that load_state_dict(strict=True) works.
   struct Constant {
     std::string name;
     at::Tensor tensor;
     bool is_frozen = false;  // a parameter that is not trained
+    bool is_read = false;    // a buffer that the model computes with
   };
   std::vector<Constant> constants = {};
   // Null: no tensor is a part of another.

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "nn/exported/graph.h"
 
 namespace abtrain::nn {
 
@@ -349,9 +350,15 @@ std::vector<std::pair<std::string, at::Tensor>> tensors_of(Model& model) {
   return all;
 }
 
-at::Tensor input_of(const data::ExampleShape& shape, const Probe& probe) {
+at::Tensor input_of(const Model& model, const data::ExampleShape& shape, const Probe& probe) {
   if (shape.context > 0) {
     return at::zeros({probe.examples, probe.tokens}, at::kLong);
+  }
+  const bool is_image = shape.sizes.empty() || shape.sizes.size() == 3;
+  if (!is_image && model.file_form().library == kExportedLibrary) {
+    std::vector<std::int64_t> sizes = shape.sizes;
+    sizes.insert(sizes.begin(), probe.examples);
+    return at::zeros(sizes);  // as the user's module takes it
   }
   return shape.sizes.size() == 1  // rows of numbers
              ? at::zeros({probe.examples, shape.sizes[0]})
@@ -362,7 +369,7 @@ at::Tensor input_of(const data::ExampleShape& shape, const Probe& probe) {
 Recorded record_once(
     Model& model, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
     const data::ExampleShape& shape, const Probe& probe) {
-  const at::Tensor input = input_of(shape, probe);
+  const at::Tensor input = input_of(model, shape, probe);
   Recorder recorder(tensors, input);
   at::Tensor output;
   {

@@ -57,6 +57,10 @@ Checkpoint read_checkpoint(const std::string& folder) {
   if (json.find("/model_file") != nullptr) {
     checkpoint.model_file = json.text("/model_file");
   }
+  if (const ordered_json* names = json.find("/class_names");
+      names != nullptr && !read_json(*names, checkpoint.class_names)) {
+    json.complain("/class_names", "a list of names");
+  }
   return checkpoint;
 }
 

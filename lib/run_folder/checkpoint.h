@@ -28,6 +28,7 @@ struct Checkpoint {
   std::optional<double> validation_accuracy = {};  // for text: 1 / perplexity
   std::int64_t metrics_bytes = 0;                  // length of metrics.jsonl at the save
   std::string model_file = {};                     // hash of model.file; "" if unknown
+  std::vector<std::string> class_names = {};       // of the data; empty if unknown
   int workers() const {
     return static_cast<int>(leads.size());
   }
@@ -72,6 +73,7 @@ class CheckpointWriter {
     std::string config;     // YAML
     std::int64_t keep = 2;  // number of newest checkpoints to keep, besides the best
     std::string model_file = {};  // as in Checkpoint
+    std::vector<std::string> class_names = {};
   };
   // For tests: called before a file is written ("write"), before the checkpoint gets its final name
   // ("publish"), and at the end ("saved").

@@ -201,6 +201,9 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
       if (!options_.model_file.empty()) {
         manifest["model_file"] = options_.model_file;
       }
+      if (!options_.class_names.empty()) {
+        manifest["class_names"] = options_.class_names;
+      }
       atomic_write(folder + "/" + config::kManifest, manifest.dump(2) + "\n");
       publish(about, folder);
     }

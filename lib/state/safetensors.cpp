@@ -1,6 +1,8 @@
 #include "state/safetensors.h"
 
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
 
 #include <algorithm>
 #include <array>
@@ -96,6 +98,13 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
       "{}: expected a safetensors file, but this one is from torch.save; "
       "convert it in Python with safetensors.torch.save_file(state_dict, ...)",
       path);
+  ABT_CHECK(
+      length <= size - 8 || first[0] != '{', DamagedData,
+      "{}: expected a safetensors file, but this one is JSON, as an index of shards is; `abtrain "
+      "decompose` reads an index, and in Python a dictionary of all shards' tensors can be saved "
+      "as "
+      "one file with safetensors.torch.save_file",
+      path);
   check(
       length <= size - 8, "its header should have {} bytes, but only {} follow", length, size - 8);
   check(
@@ -141,6 +150,16 @@ at::Tensor SafetensorsFile::read_integers(
   const StoredTensor& tensor = find(name, sizes);
   check(tensor.dtype == "I32", "tensor '{}' is {}, not I32", name, tensor.dtype);
   return load_as(tensor, at::kInt);
+}
+
+bool SafetensorsFile::holds(const std::string& name, const at::Tensor& tensor) const {
+  const StoredTensor& stored = find(name, tensor.sizes().vec());
+  const auto type = type_of(stored.dtype);
+  check(type.has_value(), "tensor '{}' is of the unknown type {}", name, stored.dtype);
+  const at::Tensor found = load_as(stored, *type);
+  return c10::isFloatingType(*type) && tensor.is_floating_point()
+             ? at::allclose(found.to(tensor.scalar_type()), tensor, 1e-2, 1e-6, true)
+             : at::equal(found.to(at::kDouble), tensor.to(at::kDouble));
 }
 
 const StoredTensor& SafetensorsFile::find(

@@ -30,6 +30,9 @@ weights::About about_model(
   if (!model_file.empty()) {
     about["model_file"] = model_file;
   }
+  if (data::is_arrays(options.data)) {
+    about[weights::kExampleEntry] = weights::example_text(dataset);
+  }
   if (dataset.context == 0 || dataset.vocabulary > 0) {
     about["classes"] = trim(json_text(
         dataset.class_names.empty() ? nlohmann::ordered_json(dataset.classes)
@@ -52,6 +55,28 @@ weights::About about_model(
     }
   }
   return about;
+}
+
+void check_classes(
+    const std::string& path, const std::vector<std::string>& names, const data::Dataset& dataset) {
+  if (names.empty() || dataset.class_names.empty() || names == dataset.class_names) {
+    return;
+  }
+  const std::size_t shared = std::min(names.size(), dataset.class_names.size());
+  std::size_t i = 0;
+  while (i < shared && names[i] == dataset.class_names[i]) {
+    ++i;
+  }
+  const auto name_in = [&](const std::vector<std::string>& all) {
+    return i < all.size() ? "'" + printable(all[i]) + "'" : "missing";
+  };
+  throw Error(
+      ErrorKind::DamagedData,
+      formatted(
+          "{} has learned {} classes, of which number {} is {}, but of the {} classes in {} it is "
+          "{}; expected the same classes",
+          path, names.size(), i, name_in(names), dataset.class_names.size(), dataset.found_in,
+          name_in(dataset.class_names)));
 }
 
 }  // namespace abtrain::train

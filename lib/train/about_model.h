@@ -13,4 +13,9 @@ namespace abtrain::train {
 weights::About about_model(
     const config::RunOptions& options, const data::Dataset& dataset, const std::string& model_file);
 
+// Throws DamagedData unless the data set has the classes of these names, in this order. Checks
+// nothing if either names are unknown. `path`: the model or checkpoint that has learned them.
+void check_classes(
+    const std::string& path, const std::vector<std::string>& names, const data::Dataset& dataset);
+
 }  // namespace abtrain::train

@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "comm/run_workers.h"
 #include "data/images/image_files.h"
 #include "device/devices.h"
 #include "device/memory.h"
+#include "train/about_model.h"
 #include "train/class_scores.h"
 #include "train/setup.h"
 #include "train/trainer.h"
@@ -44,6 +46,11 @@ nlohmann::ordered_json evaluate_run(
   const at::Device device = device::pick_device(options.device);
   const data::Dataset dataset = load_data(options.data, 1, log);
   const auto model = model_at_work(options, dataset, path, device);
+  std::vector<std::string> names;  // the metadata may have only their number
+  if (const auto classes = weights::classes_in(weights::about_of(path)); classes.is_array()) {
+    read_json(classes, names);
+  }
+  check_classes(shown, names, dataset);
   log.info("evaluating {} on {}", shown, dataset.found_in);
   const data::Augment augment(options.data, dataset, options.seed);
   Score score;

@@ -126,7 +126,11 @@ std::string Session::train() {
   choose_forms();
   host_.all_or_none([&] {
     prepare(
-        setup_, options_, host_, [this](const std::string& what) { doing(what); }, log_);
+        setup_, options_, resume_.from.has_value(), host_,
+        [this](const std::string& what) { doing(what); }, log_);
+    if (resume_.from) {
+      check_classes(resume_.from->folder, resume_.from->class_names, setup_.dataset);
+    }
     if (resume_.changes_length) {
       check_longer(options_, *resume_.from, setup_.length, log_);
     } else if (resume_.branches) {
@@ -274,8 +278,8 @@ TrainResult Session::run_workers() {
 TrainResult Session::run_workers(Inheritance* inherited, std::optional<Survivor>* survivor) {
   device::CaptureTurn turn;
   const run_folder::CheckpointWriter::Options checkpoints{
-      folder_, config::to_yaml(with_batches(options_)), options_.checkpoint.keep,
-      setup_.model_file};
+      folder_, config::to_yaml(with_batches(options_)), options_.checkpoint.keep, setup_.model_file,
+      setup_.dataset.class_names};
   if (inherited != nullptr) {  // surviving workers read the file again
     const std::string change = weights::change_of_model_file(setup_.model_file, options_);
     ABT_CHECK(change.empty(), Config, "{} and resume", change);

@@ -111,7 +111,7 @@ void choose_place(Setup& s, const config::RunOptions& options, WorkerHost& host,
 }
 
 void prepare(
-    Setup& s, const config::RunOptions& options, const WorkerHost& host,
+    Setup& s, const config::RunOptions& options, bool resumes, const WorkerHost& host,
     const std::function<void(const std::string&)>& doing, Log& log) {
   doing("reading " + options.data.name);
   s.dataset = load_data(options.data, host.workers_on_machine, log);
@@ -151,11 +151,17 @@ void prepare(
       options, shape, host.workers_on_machine,
       s.device_copies ? data::device_bytes(s.dataset, s.validation) : 0);
   at::set_num_threads(threads_per_worker(options, 1));
+  config::RunOptions initial = options;
+  if (resumes && !config::keeps_base(options)) {
+    initial.model.weights.reset();
+    initial.model.fresh.clear();
+    initial.model.adapter.reset();
+  }
   doing(
-      options.model.weights ? "reading " + *options.model.weights
+      initial.model.weights ? "reading " + *initial.model.weights
                             : "initializing " + options.model.name);
   s.model_file = weights::model_file_hash(options);
-  s.initial = weights::make_initial_model(options, shape);
+  s.initial = weights::make_initial_model(initial, shape);
   std::int64_t frozen = 0;
   for (const auto& constant : s.initial->file_form().constants) {
     frozen += constant.is_frozen ? constant.tensor.numel() : 0;
@@ -172,7 +178,7 @@ void prepare(
         options.model.name, with_commas(config::trained_parameters(options, shape)),
         with_commas(s.initial->dense_parameters()));
   }
-  if (options.model.weights) {
+  if (initial.model.weights) {
     log.info(
         "{}: the initial weights are those of {}{}", options.model.name, *options.model.weights,
         options.model.fresh.empty()

@@ -35,10 +35,10 @@ struct Setup {
 // processes see the same list of GPUs and make the same choice.
 void choose_place(Setup& setup, const config::RunOptions& options, WorkerHost& host, Log& log);
 
-// Prepares the data, the length of the run and the initial weights. `doing` gets the name of each
-// slow task.
+// Prepares the data, the length of the run and the initial weights. `resumes`: a checkpoint brings
+// the weights, so that only a base that it lacks is read. `doing` gets the name of each slow task.
 void prepare(
-    Setup& setup, const config::RunOptions& options, const WorkerHost& host,
+    Setup& setup, const config::RunOptions& options, bool resumes, const WorkerHost& host,
     const std::function<void(const std::string&)>& doing, Log& log);
 
 // Makes the folder of the run ready for a fresh start or for resuming.

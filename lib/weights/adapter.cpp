@@ -48,6 +48,7 @@ class AdapterWriter {
     for (const nn::NamedBuffer& b : model.buffers()) {
       add_module(b.name);
     }
+    check_saved();
     add_modules();
   }
 
@@ -91,6 +92,32 @@ class AdapterWriter {
         tensor, layer, tensor);
     modules_.insert(layer);
   }
+  // Names of all layers, as the library has them.
+  std::set<std::string> layers() const {
+    std::set<std::string> all;
+    const auto add = [&](const auto& tensors) {
+      for (const auto& each : tensors) {
+        all.insert(in_library(nn::layer_of(each.name)));
+      }
+    };
+    add(model_.weights());
+    add(model_.parameters());
+    add(model_.buffers());
+    return all;
+  }
+  // PEFT also takes layers whose names end with a name of modules_to_save.
+  void check_saved() const {
+    for (const std::string& layer : modules_) {
+      const std::string saved = in_library(layer);
+      for (const std::string& other : layers()) {
+        ABT_CHECK(
+            other == saved || !other.ends_with(saved), Config,
+            "'{}' was trained, and PEFT would also replace '{}', whose name ends alike; expected "
+            "model.frozen [\"{}\"], or --form merged",
+            layer, other, layer);
+      }
+    }
+  }
   void add_modules() {
     const auto add = [&](const std::string& name, const at::Tensor& tensor) {
       if (modules_.contains(nn::layer_of(name))) {
@@ -112,6 +139,15 @@ class AdapterWriter {
         add(nn::layer_of(b.name) + ".num_batches_tracked", at::zeros({}, at::kLong));
       }
     }
+    // PEFT unties what it saves, so that each layer of a trained tied tensor is saved.
+    for (const auto& [copy, of] : model_.file_form().copies) {
+      const std::string source = kPrefix + in_library(of);
+      const auto place = std::ranges::find(tensors_, source, &state::NamedTensor::name);
+      if (place != tensors_.end()) {
+        tensors_.push_back({kPrefix + copy, place->tensor});
+        tied_.insert(nn::layer_of(copy));
+      }
+    }
   }
   ordered_json config(const std::string& base) const {
     std::map<std::int64_t, int> counts;
@@ -129,8 +165,21 @@ class AdapterWriter {
         others["^" + replaced(layer, ".", "\\.")] = rank;
       }
     }
-    const std::vector<std::string> saved =
+    std::vector<std::string> saved =
         mapped(modules_, [&](const std::string& layer) { return in_library(layer); });
+    saved.insert(saved.end(), tied_.begin(), tied_.end());
+    // A list would also mean all layers whose names end with one of it; a text is an expression for
+    // whole names.
+    const std::set<std::string> all = layers();
+    const bool is_ambiguous = std::ranges::any_of(all, [&](const std::string& layer) {
+      return !ranks_.contains(layer) && std::ranges::any_of(ranks_, [&](const auto& adapted) {
+        return layer.ends_with("." + adapted.first);
+      });
+    });
+    if (is_ambiguous) {
+      targets = join(
+          mapped(ranks_, [](const auto& one) { return replaced(one.first, ".", "\\."); }), "|");
+    }
     // PEFT multiplies the product by alpha / r, which is 1 here.
     return {
         {"peft_type", "LORA"},
@@ -155,6 +204,7 @@ class AdapterWriter {
   std::vector<state::NamedTensor> tensors_;
   std::map<std::string, std::int64_t> ranks_;  // by the library's name of the layer
   std::set<std::string> modules_;              // modules_to_save: layers that are stored whole
+  std::set<std::string> tied_;                 // other layers with tensors of these, by file names
   std::ptrdiff_t transposed_ = 0;              // adapted weights that the library holds as I x O
 };
 
@@ -201,6 +251,17 @@ class AdapterReader {
     }
     for (const nn::NamedBuffer& b : model_.buffers()) {
       load(b.name, *b.tensor);
+    }
+    for (const auto& [copy, of] : model_.file_form().copies) {
+      const std::string own = name_in_file(of), other = name_in_file(copy);
+      ABT_CHECK(
+          own.empty() == other.empty() &&
+              (own.empty() || file_.holds(other, file_.read(own, file_.shape(own)))),
+          Config,
+          "model.adapter: {} has other values of '{}' than of '{}', which are one tensor in the "
+          "model; expected an adapter that was trained with tied weights",
+          file_.path(), of, copy);
+      known_.insert(other);
     }
     for (const std::string& name : file_.names()) {
       ABT_CHECK(

@@ -38,7 +38,9 @@ data::ExampleShape shape_of_run(const config::RunOptions& options, const std::st
     return config::text_shape(options.data);
   }
   if (!data::has_files(options.data)) {
-    return data::dataset_shape(options.data);
+    const std::optional<data::ExampleShape> known =
+        path == options.model.file ? std::nullopt : example_in(about_of(path), path);
+    return known ? *known : data::dataset_shape(options.data);
   }
   const std::int64_t side = options.data.image_size;
   data::ExampleShape shape{3, side, side, 1};
@@ -148,7 +150,6 @@ void record_run(
   nn::Recording recording = nn::record(*model, shape);
   About about = about_of(path);
   about.erase(kBaseEntry);  // the program contains the base
-  about.erase(kConstantsEntry);
   recording.graph["about"] = about;
   recording.graph["name"] = options.model.name.empty() ? path : options.model.name;
   recording.graph["parameters"] = dense;

@@ -156,15 +156,18 @@ class Reader {
         "(model.tied=false)",
         file_.path(), there, of);
   }
-  // Throws if the file has other values for a frozen parameter, whose values come with the model.
-  // The file may lack the parameter, or hold it in half precision.
+  // Throws if the file has other values for a constant, whose values come with the model. The file
+  // may lack the constant, or hold it in half precision.
   void check_same(const std::string& name, const at::Tensor& tensor) {
-    const std::string there = file_.has(name) ? name : model_.file_form().prefix + name;
+    const std::string there = has(name) ? name : model_.file_form().prefix + name;
     know(there);
     ABT_CHECK(
-        !file_.has(there) ||
-            at::allclose(file_.read(there, tensor.sizes().vec()), tensor, 1e-2, 1e-6, true),
-        DamagedData,
+        !file_.has(there + ".A"), DamagedData,
+        "{} does not fit the model: '{}' is factored, but model.file, where it is not trained, has "
+        "it whole; decompose with --keep-dense '{}'",
+        file_.path(), there, there);
+    ABT_CHECK(
+        !file_.has(there) || file_.holds(there, tensor), DamagedData,
         "{} does not fit the model: '{}' has other values in model.file, where it is not trained; "
         "load the values of this file into the module before it is exported",
         file_.path(), there);
@@ -302,6 +305,48 @@ About about_of(const std::string& path) {
   return about;
 }
 
+std::string example_text(const data::ExampleShape& shape) {
+  return nlohmann::ordered_json{
+      {"input", {shape.channels, shape.height, shape.width}},
+      {"classes", shape.classes},
+      {"context", shape.context},
+      {"sizes", shape.sizes},
+      {"regression", shape.regression},
+      {"token_labels", shape.token_labels},
+      {"vocabulary", shape.vocabulary},
+      {"ignores_labels", shape.ignores_labels}}
+      .dump();
+}
+
+std::optional<data::ExampleShape> example_in(const About& about, const std::string& path) {
+  const auto entry = about.find(kExampleEntry);
+  if (entry == about.end()) {
+    return std::nullopt;
+  }
+  JsonProblem problem;
+  const nlohmann::ordered_json json = parse_json(entry->second, problem);
+  data::ExampleShape shape;
+  std::vector<std::int64_t> input;
+  const auto read = [&](const char* key, auto& value) {
+    return json.contains(key) && read_json(json[key], value);
+  };
+  ABT_CHECK(
+      json.is_object() && read("input", input) && input.size() == 3 &&
+          read("classes", shape.classes) && read("context", shape.context) &&
+          read("sizes", shape.sizes) && read("regression", shape.regression) &&
+          read("token_labels", shape.token_labels) && read("vocabulary", shape.vocabulary) &&
+          read("ignores_labels", shape.ignores_labels) &&
+          std::ranges::all_of(input, [](std::int64_t size) { return size >= 0; }) &&
+          std::ranges::all_of(shape.sizes, [](std::int64_t size) { return size > 0; }) &&
+          std::min({shape.classes, shape.context, shape.vocabulary}) >= 0,
+      DamagedData, "{}: expected the shape of an example in its metadata, got '{}'", path,
+      entry->second);
+  shape.channels = input[0];
+  shape.height = input[1];
+  shape.width = input[2];
+  return shape;
+}
+
 nlohmann::ordered_json classes_in(const About& about) {
   JsonProblem ignored;
   const auto entry = about.find("classes");
@@ -366,8 +411,8 @@ void load_model(const std::string& path, nn::Model& model, const std::vector<std
       file.copy(copy, of, *own->tensor);
     }
   }
-  for (const auto& [name, tensor, is_frozen] : model.file_form().constants) {
-    if (is_frozen && !stays(name)) {
+  for (const auto& [name, tensor, is_frozen, is_read] : model.file_form().constants) {
+    if ((is_frozen || is_read) && !stays(name)) {
       file.check_same(name, tensor);
     } else {
       file.skip(name);

@@ -21,9 +21,11 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "data/example_shape.h"
 #include "nn/model.h"
 
 namespace abtrain::weights {
@@ -35,8 +37,11 @@ inline constexpr const char* kBesideEntry = "beside:";
 // (docs/weights.md).
 using About = std::map<std::string, std::string>;
 inline constexpr const char* kConfigEntry = "config";  // config::network_yaml()
-// The names, as JSON, of tensors that are missing in the file because training never changes them.
-inline constexpr const char* kConstantsEntry = "constants";
+// The shape of an example of arrays, as example_text() writes it.
+inline constexpr const char* kExampleEntry = "example";
+std::string example_text(const data::ExampleShape& shape);
+// The shape in the metadata; nullopt without such an entry. Throws DamagedData, naming `path`.
+std::optional<data::ExampleShape> example_in(const About& about, const std::string& path);
 // The metadata of a model file, or of a program that `abtrain export` has written (.pt2), without
 // entries about the format.
 About about_of(const std::string& path);

@@ -56,12 +56,6 @@ class Store {
     if (lacks_base) {
       metadata_[kBaseEntry] = model.base();
     }
-    const auto& constants = model.file_form().constants;
-    metadata_.erase(kConstantsEntry);
-    if (!form.merged && !constants.empty()) {
-      metadata_[kConstantsEntry] =
-          nlohmann::ordered_json(mapped(constants, &nn::FileForm::Constant::name)).dump();
-    }
     const auto comes_apart = [&](const std::string& name) {
       apart_.insert(nn::layer_of(model.file_form().part(name).whole));
     };
@@ -89,8 +83,11 @@ class Store {
     for (const nn::NamedBuffer& b : model.buffers()) {
       add(renamed(b.name).name, *b.tensor);
     }
+    if (!lacks_base) {
+      add_constants();
+    }
     if (form.merged) {
-      add_extras();
+      add_copies();
     }
   }
   std::uint64_t write(const std::string& path) const {
@@ -107,9 +104,12 @@ class Store {
     check_finite(name, tensor, stored);
     tensors_.push_back({name, stored});
   }
-  // Adds the constants and copies, which only PyTorch's load_state_dict() needs.
-  void add_extras() {
-    for (const auto& [name, tensor, is_frozen] : model_.file_form().constants) {
+  // Adds what training never changes, so that a fresh module gets these values, too.
+  void add_constants() {
+    for (const auto& [name, tensor, is_frozen, is_read] : model_.file_form().constants) {
+      if (tensor.is_complex()) {  // these files have no such type
+        continue;
+      }
       // Does not check for finite numbers, because a mask may hold infinities. Keeps int64, because
       // int32 could overflow.
       const bool is_long = tensor.scalar_type() == at::kLong;
@@ -119,6 +119,9 @@ class Store {
                      : is_long                  ? at::kLong
                                                 : at::kInt)});
     }
+  }
+  // Adds the other names of tied tensors, which only PyTorch's load_state_dict() needs.
+  void add_copies() {
     for (const auto& [copy, of] : model_.file_form().copies) {
       const auto place = std::ranges::find(tensors_, of, &state::NamedTensor::name);
       if (place != tensors_.end()) {

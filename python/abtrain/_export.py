@@ -183,9 +183,12 @@ def build(graph, tensors):
             size(dimension)
     for node in graph["nodes"]:
         packet = getattr(torch.ops.aten, node["op"].removeprefix("aten::"))
-        target = getattr(packet, node["overload"] or "default")
+        overload, arguments = node["overload"] or "default", node["arguments"]
+        if (node["op"], overload) == ("aten::to", "device"):  # stays on the input's device
+            overload, arguments = "dtype", [arguments[0], *arguments[2:]]
+        target = getattr(packet, overload)
         args, kwargs = [], {}
-        for declared, given in zip(target._schema.arguments, node["arguments"], strict=True):
+        for declared, given in zip(target._schema.arguments, arguments, strict=True):
             if declared.kwarg_only:
                 kwargs[declared.name] = argument(given, declared)
             else:

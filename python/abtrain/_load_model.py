@@ -1,6 +1,4 @@
 """Loads a factored model into a torch.nn.Module whose layers then apply the factors."""
-import json
-
 import torch
 from torch import nn
 from torch.nn.utils import parametrize
@@ -84,9 +82,9 @@ class _Product(nn.Module):
 
 
 def load_model(module, path):
-    tensors, about = _factors.read(path)
+    tensors, _ = _factors.read(path)
     places = _places(module)
-    plan = _matched(_state(module), tensors, json.loads(about.get("constants", "[]")), path)
+    plan = _matched(_state(module), tensors, path)
     shared = {}  # parameters, by the first name of their tensor, their role and their shape
     is_factored = lambda name: isinstance(plan[name][1], _factors.Factors)
     for name in sorted(plan, key=is_factored):  # a pair takes over its layer's bias
@@ -125,9 +123,9 @@ def _places(module):
     return places
 
 
-def _matched(state, tensors, constants, path):
-    """{first name: (tensor of the module, value of the file)}. `constants`: what the file lacks,
-    because the module has it. Raises ValueError for the first tensor that does not fit."""
+def _matched(state, tensors, path):
+    """{first name: (tensor of the module, value of the file)}. Raises ValueError for the first
+    tensor that does not fit."""
     problems = []
     plan, known = {}, set()
     names = {}
@@ -139,8 +137,10 @@ def _matched(state, tensors, constants, path):
         found = [name for name, _ in group if name in tensors]
         known.update(found)
         if not found:
-            is_known = any(name in constants for name, _ in group) and not tensor.is_meta
-            if not (first.endswith("num_batches_tracked") or is_known):
+            if first.endswith("num_batches_tracked"):
+                if tensor.is_meta:  # as of a new module
+                    plan[first] = (tensor, torch.zeros(tensor.shape, dtype=tensor.dtype))
+            else:
                 problems.append(f"{_place(first)}: the module has {_factors.sizes(tensor.shape)}, "
                                 "and the file nothing of this name")
             continue

@@ -88,6 +88,27 @@ class Halves(nn.Module):
         return self.fc(x) * (x.shape[0] * x.shape[0])
 
 
+class Signal(nn.Module):
+    """Takes rows of channels, and moves a buffer to them."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv1d(6, 8, 3), nn.Linear(8, 10)
+        self.register_buffer("shift", torch.arange(8))
+
+    def forward(self, x):
+        return self.head(self.conv(x).relu().mean(2) + self.shift.to(x.device, x.dtype))
+
+
+class Volume(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv3d(1, 8, 3), nn.Linear(8, 10)
+
+    def forward(self, x):
+        return self.head(self.conv(x).relu().mean((2, 3, 4)))
+
+
 class Export(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -196,6 +217,106 @@ device: cpu
             with self.subTest(name):
                 summary = self.check(name, "images", f"model.name={name}", *sets, *AB, endings=endings)
                 self.assertGreater(summary["compression_ratio"], 1.2)
+
+    def test_inputs_that_are_no_images(self):
+        for name, module, sizes in (("signal", Signal(), (6, 9)), ("volume", Volume(), (1, 4, 5, 3))):
+            with self.subTest(name):
+                x, y = torch.randn(40, *sizes), torch.arange(40) % 10
+                abtrain.save_model(module, x[:2], self.folder / f"{name}_module.pt2")
+                abtrain.save_arrays(self.folder / f"{name}_data", x, y, x, y)
+                wanted = self.trained(name, f"{name}_data", "model.name=exported", "method.name=ddp",
+                                      f"model.file={self.folder}/{name}_module.pt2")
+                for ending in (".pt2", ".onnx"):
+                    path, _ = self.written(name, ending)
+                    loss = float(functional.cross_entropy(self.outputs(path, x), y))
+                    self.assertAlmostEqual(loss, wanted["loss"], delta=2e-5 * wanted["loss"])
+
+    def test_without_the_files_that_a_run_began_with(self):
+        """Arrays are not needed for an export, nor model.weights for a resume."""
+        x, y = torch.randn(16, 6, 9), torch.arange(16) % 10
+        data, weights = self.folder / "away_data", self.folder / "away.safetensors"
+        abtrain.save_model(Signal(), x[:2], self.folder / "away_module.pt2")
+        abtrain.save_arrays(data, x, y, x, y)
+        sets = ["model.name=exported", "method.name=ddp", f"model.file={self.folder}/away_module.pt2",
+                "checkpoint.every=2", "checkpoint.keep=9"]
+        self.trained("away", "away_data", *sets)
+        data.rename(self.folder / "elsewhere")
+        self.call("export", "runs/away", "-o", weights, "--form", "merged")
+        self.written("away", ".pt2")
+        (self.folder / "elsewhere").rename(data)
+        wanted = self.trained("resumed", "away_data", *sets, f"model.weights={weights}")
+        weights.unlink()
+        run = self.folder / "runs/resumed"
+        last = sorted((run / "checkpoints").iterdir())[-1]
+        (run / "summary.json").unlink()
+        for file in last.iterdir():
+            file.unlink()
+        last.rmdir()
+        self.call("--resume", run)
+        self.assertEqual(json.loads(self.call("evaluate", run, "--json").stdout)["loss"], wanted["loss"])
+
+    def test_a_text_with_its_own_test_text(self):
+        (self.folder / "train.txt").write_text("hello world, this is a text. " * 200)
+        (self.folder / "test.txt").write_text("another text to test the world " * 40)
+        (self.folder / "text.yaml").write_text("""
+name: text
+data: {name: text, root: train.txt, test: test.txt, context: 16, batch_size: 4}
+model: {name: gpt-nano, width: 0.25}
+method: {name: ddp}
+train: {steps: 1, precision: fp32}
+device: cpu
+""")
+        self.call("text.yaml")
+        one, other = (json.loads(self.call("evaluate", path, "--json").stdout)
+                      for path in ("runs/text", "runs/text/model.safetensors"))
+        self.assertEqual(one["windows"], other["windows"])
+
+    def test_adapters_beside_layers_with_like_names(self):
+        class Names(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc, self.x = nn.Linear(9, 8), nn.ModuleDict({"fc": nn.Linear(8, 8)})
+                self.head, self.myhead = nn.Linear(8, 8), nn.Linear(8, 10)
+
+            def forward(self, x):
+                return self.myhead(self.head(self.x["fc"](self.fc(x).tanh()).tanh()).tanh())
+
+        x, y = torch.randn(16, 9), torch.arange(16) % 10
+        abtrain.save_model(Names(), x[:2], self.folder / "names.pt2")
+        abtrain.save_arrays(self.folder / "names_data", x, y, x, y)
+        for frozen, code in (("!myhead", 0), ("!head", 78)):
+            self.trained("names", "names_data", "model.name=exported", *ADAPTER, "method.only=[fc]",
+                         f"model.file={self.folder}/names.pt2", f"model.frozen=['*', '{frozen}']")
+            done = self.call("export", "runs/names", "-o", "adapter", "--form", "adapter", code=code)
+            if code == 0:
+                config = json.loads((self.folder / "adapter/adapter_config.json").read_text())
+                self.assertEqual(config["target_modules"], "fc")  # an expression for whole names
+            else:
+                self.assertIn("PEFT would also replace 'myhead'", done.stderr)
+
+    def test_data_with_other_classes(self):
+        from PIL import Image
+        for part in ("train", "test"):
+            for kind in ("cat", "dog"):
+                folder = self.folder / "animals" / part / kind
+                folder.mkdir(parents=True)
+                for i in range(4):
+                    Image.new("RGB", (16, 16), (i, 9 * i, 50)).save(folder / f"{i}.png")
+        (self.folder / "animals.yaml").write_text("""
+name: animals
+data: {name: image-folder, root: animals, batch_size: 4, image_size: 16}
+model: {name: cnn, channels: [4]}
+method: {name: ddp}
+train: {steps: 2}
+device: cpu
+""")
+        self.call("animals.yaml")
+        for part in ("train", "test"):
+            (self.folder / "animals" / part / "cat").rename(self.folder / "animals" / part / "zebra")
+        done = self.call("evaluate", "runs/animals", code=65)
+        self.assertIn("number 0 is 'cat'", done.stderr)
+        self.assertEqual(self.call("train", "--resume", "runs/animals", "train.steps=4", code=65)
+                         .stderr.count("number 0 is 'cat'"), 1)
 
     def test_texts(self):
         small = ["model.layers=2", "model.heads=2", "model.features=32", "model.name=gpt-nano"]

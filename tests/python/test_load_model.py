@@ -305,6 +305,52 @@ class LoadModel(unittest.TestCase):
                          summary["parameters"]["stored"])
         self.assertEqual(len(loaded.fc2), 2)
 
+    def test_what_is_not_trained_is_that_of_the_run(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.norm, self.head = nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)
+                self.body.requires_grad_(False)
+                self.register_buffer("shift", torch.randn(8))
+                self.register_buffer("order", torch.randperm(8))
+                self.register_buffer("mask", torch.rand(8) > 0.3)
+
+            def forward(self, x):
+                x = self.norm((self.body(x) + self.shift)[:, self.order])
+                return self.head(self.norm(x.masked_fill(self.mask, 0)))  # the same norm again
+
+        torch.manual_seed(1)
+        x, y = torch.randn(16, 6), torch.arange(16) % 3
+        abtrain.save_model(Net(), x[:4], self.folder / "frozen.pt2")
+        abtrain.save_arrays(self.folder / "rows", x, y, x, y)
+        run = self.folder / "frozen"
+        (self.folder / "frozen.yaml").write_text(f"""
+name: frozen
+output: {self.folder}
+data: {{name: arrays, root: {self.folder}/rows, batch_size: 8}}
+model: {{name: exported, file: {self.folder}/frozen.pt2}}
+method: {{name: ddp}}
+train: {{steps: 3, precision: fp32}}
+device: cpu
+""")
+        subprocess.run([PROGRAM, self.folder / "frozen.yaml"], check=True, capture_output=True,
+                       timeout=120)
+        loss = json.loads((run / "summary.json").read_text())["loss"]
+        for device in ("cpu", "meta"):
+            with torch.device(device):
+                module = Net()
+            module = abtrain.load_model(module, run / "model.safetensors").eval()
+            self.assertFalse(any(value.is_meta for value in module.state_dict().values()))
+            with torch.no_grad():
+                found = functional.cross_entropy(module(x), y)
+            self.assertAlmostEqual(float(found), loss, places=4)
+        other = abtrain.load_weights(run / "model.safetensors")
+        other["shift"] += 1
+        safetensors.torch.save_file(other, self.folder / "other.safetensors")
+        done = subprocess.run([PROGRAM, "evaluate", run, "--model", self.folder / "other.safetensors"],
+                              capture_output=True, text=True, timeout=120)
+        self.assertIn("'shift' has other values in model.file", done.stderr)
+
 
 if __name__ == "__main__":
     PROGRAM = os.path.abspath(sys.argv.pop(1))

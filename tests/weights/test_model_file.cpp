@@ -165,7 +165,7 @@ TEST(ModelFile, FrozenParametersMustBeThoseOfTheModelsFile) {
   model->initialize(nn::InitName::Kaiming, 1);
   for (const bool merged : {false, true}) {
     save_model(folder.file("m"), *model, {.merged = merged});
-    EXPECT_EQ(state::SafetensorsFile(folder.file("m")).has("fc1.weight"), merged);
+    EXPECT_TRUE(state::SafetensorsFile(folder.file("m")).has("fc1.weight"));
     EXPECT_NO_THROW(load_model(folder.file("m"), *model));
   }
   const state::SafetensorsFile saved(folder.file("m"));

@@ -193,6 +193,18 @@ TEST(Safetensors, DepthIsDamage) {
   }
 }
 
+TEST(Safetensors, OtherFilesAreNamed) {
+  const TempFolder folder;
+  const std::string index =
+      folder.add("model.safetensors.index.json", R"({"weight_map": {"a": "b.safetensors"}})");
+  const std::string pointer = folder.add(
+      "a.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
+  expect_error(
+      [&] { state::SafetensorsFile{index}; }, ErrorKind::DamagedData, {index, "index of shards"});
+  expect_error(
+      [&] { state::SafetensorsFile{pointer}; }, ErrorKind::DamagedData, {pointer, "git lfs pull"});
+}
+
 // With a search through all keys for each, this takes a minute.
 TEST(Safetensors, ManyTensorsTakeLinearTime) {
   const TempFolder folder;

@@ -32,7 +32,8 @@ at::ScalarType type_of(const std::string& path, std::string_view dtype, std::str
       "{}: expected integers of 8 to 64 bits or floating-point numbers of 16 to 64, found dtype "
       "'{}'{}",
       path, printable(shown),
-      shown.starts_with('>')                 ? ": big-endian numbers; save x.astype('<' + ...)"
+      shown == "<u8" || dtype == "U64"       ? ", without a sign; save x.astype('int64')"
+      : shown.starts_with('>')               ? ": big-endian numbers; save x.astype('<' + ...)"
       : shown.find('O') != std::string::npos ? ": Python objects; make them an array of numbers"
                                              : "");
   return *type;
@@ -105,8 +106,10 @@ at::Tensor map_npy(const std::string& path) {
       read_json(entries, "descr", name), DamagedData,
       "{}: expected an array of numbers, found one of records", path);
   const at::ScalarType type = type_of(path, dtype_of(name), name);
+  const bool is_matrix =
+      std::ranges::count_if(sizes, [](std::int64_t size) { return size > 1; }) > 1;
   ABT_CHECK(
-      !is_fortran, DamagedData,
+      !is_fortran || !is_matrix, DamagedData,
       "{}: expected C order, found Fortran order; save numpy.ascontiguousarray(x)", path);
   auto wanted = static_cast<double>(c10::elementSize(type));
   for (const std::int64_t size : sizes) {

@@ -58,7 +58,8 @@ class Exported : public Layer {
   at::Tensor forward(const at::Tensor& given, const Pass& pass) override {
     std::vector<std::int64_t> sizes = {given.size(0)};
     sizes.insert(sizes.end(), sizes_.begin(), sizes_.end());
-    const at::Tensor input = sizes_.empty() ? given : given.reshape(sizes);
+    const at::Tensor input =
+        sizes_.empty() || given.sizes() == sizes ? given : given.reshape(sizes);
     const GraphSizes found(input.sizes().begin(), input.sizes().end());
     ABT_CHECK(
         fits(graph_.input_meta.sizes, found), Config, "model.file: {} takes inputs of {}, got {}",
@@ -292,7 +293,9 @@ class Exported : public Layer {
       // num_batches_tracked of batch norm is not read, and load_state_dict() fills it in.
       if (tensor.kind == GraphTensor::Kind::Buffer && tensor.persistent &&
           !statistics.contains(tensor.value) && !tensor.name().ends_with("num_batches_tracked")) {
-        form_.constants.push_back({tensor.name(), archive.read(tensor.name())});
+        form_.constants.push_back(
+            {tensor.name(), archive.read(tensor.name()), /*is_frozen=*/false,
+             read.contains(tensor.value)});
       }
       Own own{tensor.name(), tensor.kind, tensor.value};
       if (tensor.kind == GraphTensor::Kind::Parameter &&

@@ -85,13 +85,17 @@ std::set<ValueId> values_with_gradients(const ExportedGraph& graph) {
 }
 
 void drop_unused(ExportedGraph& graph, const std::string& path) {
-  std::vector<int> reads(static_cast<std::size_t>(graph.values), 0);
+  const std::map<ValueId, ValueId> roots = view_roots(graph.nodes);
+  std::set<ValueId> read;  // by more than what counts in place
   for (const GraphNode& node : graph.nodes) {
-    for (const ValueId id : node.inputs()) {
-      ++reads[static_cast<std::size_t>(id)];
+    for (std::size_t i = 0; i < node.arguments.size(); ++i) {
+      for (const ValueId id : node.arguments[i].values) {
+        if (!node.writes(i)) {
+          read.insert(root_of(roots, id));
+        }
+      }
     }
   }
-  const std::map<ValueId, ValueId> roots = view_roots(graph.nodes);
   std::set<ValueId> own;
   for (const GraphTensor& tensor : graph.tensors) {
     own.insert(tensor.value);
@@ -106,9 +110,9 @@ void drop_unused(ExportedGraph& graph, const std::string& path) {
       if (!node->writes(i) || !target) {
         continue;
       }
-      const bool is_own = own.contains(root_of(roots, *target));
-      const bool counts =
-          own.contains(*target) && !matters && reads[static_cast<std::size_t>(*target)] == 1;
+      const ValueId root = root_of(roots, *target);
+      const bool is_own = own.contains(root);
+      const bool counts = is_own && !matters && !read.contains(root);
       matters |= !counts;
       ABT_CHECK(
           counts || !is_own, Config,
@@ -124,6 +128,19 @@ void drop_unused(ExportedGraph& graph, const std::string& path) {
   }
   std::ranges::reverse(kept);
   graph.nodes = std::move(kept);
+  std::map<ValueId, std::vector<GraphNode*>> norms;  // by their running means
+  for (GraphNode& node : graph.nodes) {
+    const GraphArgument* const mean = node.find("running_mean");
+    if (mean != nullptr && mean->value()) {
+      norms[*mean->value()].push_back(&node);
+    }
+  }
+  for (const auto& [mean, calls] : norms) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      calls[i]->norm_call = static_cast<int>(i);
+      calls[i]->norm_calls = static_cast<int>(calls.size());
+    }
+  }
 }
 
 }  // namespace abtrain::nn

@@ -25,8 +25,8 @@ std::map<ValueId, std::size_t> last_writes(
 std::set<ValueId> values_with_gradients(const ExportedGraph& graph);
 
 // Removes the nodes that nothing needs: sizes for the exporter's checks, and counters such as batch
-// norm's num_batches_tracked. Throws Error(Config) for an operator that changes any other tensor of
-// the model in place. `path`: the file, for the message.
+// norm's num_batches_tracked. Numbers the calls of each norm. Throws Error(Config) for an operator
+// that changes any other tensor of the model in place. `path`: the file, for the message.
 void drop_unused(ExportedGraph& graph, const std::string& path);
 
 }  // namespace abtrain::nn

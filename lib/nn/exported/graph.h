@@ -26,6 +26,9 @@ struct GraphNode {
     bool autocasts = true;
   } modes;
   std::string where;  // "layer 'fc1', model.py:12: x = self.fc1(x)"
+  // Of a norm with running statistics: the number of this call, from 0, and of all its calls.
+  int norm_call = 0;
+  int norm_calls = 1;
 
   const GraphArgument* find(const std::string& name) const;
   std::vector<ValueId> inputs() const;

@@ -33,7 +33,11 @@ c10::TypePtr item_type(const c10::TypePtr& type) {
 class OperatorCall {
  public:
   explicit OperatorCall(const GraphNode& node)
-      : op_(*node.op), checks_(argument_checks(node.op->schema())), outputs_(node.outputs) {
+      : op_(*node.op),
+        checks_(argument_checks(node.op->schema())),
+        outputs_(node.outputs),
+        call_(node.norm_call),
+        calls_(node.norm_calls) {
     const GraphArgument* const mean = node.find("running_mean");
     const bool has_statistics = mean != nullptr && mean->value();
     const auto& schema = op_.schema().arguments();
@@ -71,7 +75,9 @@ class OperatorCall {
       }
     }
     if (collects) {
-      stack[static_cast<std::size_t>(momentum_)] = frame.pass.statistics_share;
+      // As PyTorch's momentum=None: each call counts as a batch.
+      const double before = 1 / frame.pass.statistics_share - 1;  // batches
+      stack[static_cast<std::size_t>(momentum_)] = 1 / (before * calls_ + call_ + 1);
     }
     if (generator_ >= 0 && frame.pass.random.defined()) {
       stack[static_cast<std::size_t>(generator_)] = frame.pass.random;
@@ -137,6 +143,8 @@ class OperatorCall {
   int momentum_ = -1;
   int generator_ = -1;
   std::vector<ValueId> outputs_;
+  int call_;   // of a norm: GraphNode::norm_call
+  int calls_;  // of a norm: GraphNode::norm_calls
 };
 
 // Makes a step that computes the node's only value.
