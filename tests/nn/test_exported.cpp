@@ -369,6 +369,33 @@ TEST_F(ExportedFile, NormsNeedMoreThanOneValuePerChannel) {
       {"aten::instance_norm", "more than one value per channel", "an input of [2, 5, 1]"});
 }
 
+// The same with a buffer `n`, which only these nodes read.
+ExportFile with_buffer(const std::string& nodes) {
+  ExportFile file = small_export(nodes);
+  const std::string input = R"({"user_input")";
+  file.program.insert(
+      file.program.find(input),
+      R"({"buffer":{"arg":{"name":"n"},"buffer_name":"fc1.n","persistent":true}},)");
+  file.weights.insert(
+      file.weights.find("\"fc1.bias\""),
+      testing::stored_entry("fc1.n", "weight_2", R"({"as_int":5})", R"({"as_int":1})") + ",");
+  return file;
+}
+
+// Running statistics of a frozen norm are neither emptied nor collected; the others are.
+TEST_F(ExportedFile, FrozenNormsKeepTheirStatistics) {
+  for (const bool trains : {false, true}) {
+    const auto m = model(with_buffer(replaced(norm_node(trains), "p_fc1_bias", "n")));
+    ASSERT_EQ(m->buffers().size(), 1U);
+    EXPECT_EQ(m->buffers()[0].is_fixed, !trains);
+    EXPECT_EQ(m->updates_buffers(), trains);
+    const at::Tensor before = m->buffers()[0].tensor->clone();
+    m->initialize(InitName::Kaiming, 1);
+    m->collect_statistics(at::ones({2, 1, 2, 3}), 0);
+    EXPECT_EQ(at::equal(*m->buffers()[0].tensor, before), !trains);
+  }
+}
+
 // A file that was exported after eval() must not be trained by accident.
 TEST_F(ExportedFile, EvaluationModeIsSeen) {
   EXPECT_EQ(model(small_export())->untrainable(), "");
@@ -567,18 +594,6 @@ TEST_F(ExportedFile, IntegersBeyondTheirTypeDoNotWrap) {
 }
 
 TEST_F(ExportedFile, RefusesChangesOfItsOwnTensorsInPlace) {
-  const auto middle = [&](const std::string& nodes) {
-    ExportFile file = small_export(nodes);
-    // A buffer that only these nodes read.
-    const std::string input = R"({"user_input")";
-    file.program.insert(
-        file.program.find(input),
-        R"({"buffer":{"arg":{"name":"n"},"buffer_name":"fc1.n","persistent":true}},)");
-    file.weights.insert(
-        file.weights.find("\"fc1.bias\""),
-        testing::stored_entry("fc1.n", "weight_2", R"({"as_int":5})", R"({"as_int":1})") + ",");
-    return file;
-  };
   const auto tensor = [](const char* name) { return "{\"name\":\"" + std::string(name) + "\"}"; };
   const auto node = [&](const char* target, const char* self, const char* other, const char* to) {
     return node_json(
@@ -591,11 +606,11 @@ TEST_F(ExportedFile, RefusesChangesOfItsOwnTensorsInPlace) {
   };
   // n += 1; b = a * n
   expect_refused(
-      middle(plus_one("n", "n1") + "," + node("torch.ops.aten.mul.Tensor", "a", "n1", "b")),
+      with_buffer(plus_one("n", "n1") + "," + node("torch.ops.aten.mul.Tensor", "a", "n1", "b")),
       ErrorKind::Config, {"in place"});
   // n[0:1] += 1, through a view
   expect_refused(
-      middle(
+      with_buffer(
           node_json(
               "torch.ops.aten.slice.Tensor",
               {{"self", "as_tensor", tensor("n")},
@@ -605,7 +620,7 @@ TEST_F(ExportedFile, RefusesChangesOfItsOwnTensorsInPlace) {
           "," + plus_one("n1", "n2") + "," + node("torch.ops.aten.mul.Tensor", "a", "n", "b")),
       ErrorKind::Config, {"in place"});
   // A counter that nothing reads is left out.
-  const auto m = model(middle(
+  const auto m = model(with_buffer(
       plus_one("n", "n1") + "," +
       node_json("torch.ops.aten.relu.default", {{"self", "as_tensor", kA}}, "b")));
   EXPECT_TRUE(m->buffers().empty());

@@ -38,6 +38,11 @@ class Net(torch.nn.Module):
         return self.head(self.body(x.flatten(1)))
 
 
+def abtrain_array(file, name):
+    with safetensors.safe_open(file, "pt") as arrays:
+        return arrays.get_tensor(name)
+
+
 class SaveModel(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -240,7 +245,7 @@ class SaveModel(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "example: expected float32 .* got torch.float64"):
             abtrain.save_model(torch.nn.Linear(4, 4).double(), x.double(), self.folder / "n.pt2")
 
-    def train(self, file, name):
+    def train(self, file, name, *options):
         """A short run of an exported model of 4 numbers to 3 classes."""
         data = self.folder / "data"
         if not data.exists():
@@ -251,8 +256,37 @@ class SaveModel(unittest.TestCase):
             f"name: {name}\nworkers: 1\nmodel: {{name: exported, file: {file}}}\n"
             f"data: {{name: arrays, root: {data}, batch_size: 16}}\nmethod: {{name: ddp}}\n"
             "optimizer: {name: sgd, lr: 0.1}\ntrain: {steps: 4, precision: fp32}\n")
-        return subprocess.run([PROGRAM, "--config", self.folder / "c.yaml", "device=cpu",
+        return subprocess.run([PROGRAM, "--config", self.folder / "c.yaml", "device=cpu", *options,
                                "--output", self.folder], capture_output=True, text=True, timeout=60)
+
+    def test_frozen_norms(self):
+        """The statistics of frozen norms stay as they are, bit by bit, through averages of three
+        workers and the renewal of other norms' statistics."""
+        torch.manual_seed(3)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(),
+                                  torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8),
+                                  torch.nn.Linear(8, 3))
+        net[1].running_mean.uniform_(-1, 1)
+        net[1].running_var.uniform_(0.5, 2)
+        net[1].eval()
+        frozen = {name: value.clone() for name, value in net[1].named_buffers()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            abtrain.save_model(net, torch.randn(4, 4), self.folder / "net.pt2")
+        done = self.train(self.folder / "net.pt2", "run", "workers=3", "data.batch_size=4",
+                          "method.name=local-sgd", "method.sync_every=2 steps",
+                          "evaluate.norm_batches=2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        net.load_state_dict(abtrain.load_weights(self.folder / "run/model.safetensors"),
+                            strict=False)
+        for name in ("running_mean", "running_var"):
+            self.assertTrue(torch.equal(getattr(net[1], name), frozen[name]), name)
+            self.assertFalse(torch.equal(getattr(net[4], name), frozen[name]), name)
+        x = abtrain_array(self.folder / "data/test.safetensors", "x")
+        y = abtrain_array(self.folder / "data/test.safetensors", "y")
+        with torch.no_grad():
+            loss = float(torch.nn.functional.cross_entropy(net.eval()(x), y.long()))
+        self.assertAlmostEqual(abtrain.load_run(self.folder / "run")[1]["loss"], loss, delta=1e-5)
 
     def test_lengths_and_batches_other_than_at_export(self):
         class Language(torch.nn.Module):

@@ -136,7 +136,7 @@ class Exported : public Layer {
       } else if (own.kind == GraphTensor::Kind::Parameter) {
         tensors.parameter(prefix + own.name, own.tensor, own.decays, {});
       } else if (own.kind == GraphTensor::Kind::Buffer) {
-        tensors.buffer(prefix + own.name, own.tensor);
+        tensors.buffer(prefix + own.name, own.tensor, own.is_fixed);
       }
     }
   }
@@ -190,6 +190,7 @@ class Exported : public Layer {
     std::optional<Weight> weight = {};
     at::Tensor tensor = {};  // undefined for a weight
     bool decays = false;
+    bool is_fixed = false;  // a buffer that only frozen norms use
     bool is_trained() const {
       return weight || kind == GraphTensor::Kind::Parameter;
     }
@@ -263,6 +264,7 @@ class Exported : public Layer {
     std::set<ValueId> multiplied;  // by nodes that multiply matrices
     std::set<ValueId> embedded;    // tables of embeddings
     std::set<ValueId> statistics;
+    std::set<ValueId> updated;  // those of norms that are not frozen
     for (const GraphNode& node : graph_.nodes) {
       const std::vector<ValueId> inputs = node.inputs();
       read.insert(inputs.begin(), inputs.end());
@@ -279,6 +281,9 @@ class Exported : public Layer {
         const GraphArgument* const argument = node.find(name);
         if (argument != nullptr && argument->value()) {
           statistics.insert(*argument->value());
+          if (norm_trains(node) == true) {
+            updated.insert(*argument->value());
+          }
         }
       }
     }
@@ -316,6 +321,7 @@ class Exported : public Layer {
         own.tensor = archive.read(tensor.name());
         own.kind = statistics.contains(tensor.value) ? GraphTensor::Kind::Buffer
                                                      : GraphTensor::Kind::Constant;
+        own.is_fixed = !updated.contains(tensor.value);
       } else {
         continue;
       }
