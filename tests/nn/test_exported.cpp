@@ -22,6 +22,8 @@
 #include "linalg/svd.h"
 #include "nn/example_gradients.h"
 #include "nn/export_file.h"
+#include "nn/exported/archive.h"
+#include "nn/exported/flow.h"
 #include "nn/exported/graph.h"
 #include "nn/model.h"
 #include "temp_folder.h"
@@ -511,6 +513,42 @@ TEST_F(ExportedFile, AttentionTakesMixedTypesUnderAutocast) {
   expect_error([&] { m->forward(x, false); }, ErrorKind::Config, {"scaled_dot_product_attention"});
   m->compute_in({at::kBFloat16});
   EXPECT_EQ(m->forward(x, false).sizes(), (at::IntArrayRef{3, 4}));
+}
+
+// Writes that PyTorch's layout decides about; all other graphs may keep images channels-last.
+TEST_F(ExportedFile, LayoutMattersToWritesBehindReshape) {
+  const auto node = [](const char* op, const char* self, const char* to) {
+    return node_json(
+        formatted("torch.ops.aten.{}", op),
+        {{"self", "as_tensor", "{\"name\":\"" + std::string(self) + "\"}"}}, to);
+  };
+  const std::string passes = replaced(dropout_node("c", "d", false), "0.5", "0.0");
+  struct Layout {
+    std::string nodes;
+    bool matters;
+  };
+  for (const Layout& c : std::vector<Layout>{
+           {node("relu_.default", "a", "c") + "," + node("flatten.using_ints", "c", "b"), false},
+           {node("flatten.using_ints", "a", "c") + "," + node("relu.default", "c", "b"), false},
+           {node("flatten.using_ints", "a", "c") + "," + node("relu_.default", "c", "b"), true},
+           {node("flatten.using_ints", "a", "b") + "," + node("relu_.default", "a", "c"), true},
+           {node("contiguous.default", "a", "c") + "," + node("relu_.default", "c", "b"), true},
+           {node("t.default", "a", "c") + "," + node("relu_.default", "c", "d") + "," +
+                node("t.default", "d", "b"),
+            false},
+           {node("flatten.using_ints", "a", "c") + "," + node("clone.default", "c", "d") + "," +
+                node("relu_.default", "d", "b"),
+            false},
+           {node("flatten.using_ints", "a", "c") + "," + passes + "," +
+                node("relu_.default", "d", "b"),
+            true},
+           {node("view_as_complex.default", "a", "z") + "," + node("abs.default", "z", "b"),
+            true}}) {
+    SCOPED_TRACE(c.nodes);
+    small_export(c.nodes).write(folder_.file("layout.pt2"));
+    const ExportArchive archive(folder_.file("layout.pt2"));
+    EXPECT_EQ(depends_on_layout(read_graph(archive).nodes), c.matters);
+  }
 }
 
 TEST_F(ExportedFile, EmptyTensorsHoldZeros) {

@@ -259,6 +259,92 @@ class SaveModel(unittest.TestCase):
         return subprocess.run([PROGRAM, "--config", self.folder / "c.yaml", "device=cpu", *options,
                                "--output", self.folder], capture_output=True, text=True, timeout=60)
 
+    def expect_like_pytorch(self, name, module, x):
+        """Four training steps of SGD and an evaluation, beside PyTorch's own."""
+        y = torch.arange(len(x)) % 3
+        folder = self.folder / name
+        folder.mkdir()
+        abtrain.save_arrays(folder / "data", x, y, x, y)
+        abtrain.save_model(module, x[:4], folder / "net.pt2")
+        (folder / "c.yaml").write_text(
+            f"name: run\nworkers: 1\nmodel: {{name: exported, file: {folder}/net.pt2}}\n"
+            f"data: {{name: arrays, root: {folder}/data, batch_size: 4}}\nmethod: {{name: ddp}}\n"
+            "optimizer: {name: sgd, lr: 0.1, momentum: 0, weight_decay: 0}\n"
+            "schedule: {name: constant}\norder: {name: sequential}\n"
+            "train: {steps: 4, precision: fp32, log_every: 1, threads: 1}\n")
+        done = subprocess.run([PROGRAM, folder / "c.yaml", "device=cpu", "--output", folder],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        metrics, summary = abtrain.load_run(folder / "run")
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+        losses = []
+        for step in range(4):
+            optimizer.zero_grad()
+            part = slice(step % (len(x) // 4) * 4, step % (len(x) // 4) * 4 + 4)
+            loss = torch.nn.functional.cross_entropy(module(x[part].clone()), y[part])
+            loss.backward()
+            optimizer.step()
+            losses.append(float(loss.detach()))
+        with torch.no_grad():
+            losses.append(float(torch.nn.functional.cross_entropy(module.eval()(x.clone()), y)))
+        found = [*metrics[metrics.event == "step"].loss, summary["loss"]]
+        torch.testing.assert_close(torch.tensor(found), torch.tensor(losses), rtol=1e-4, atol=1e-5)
+
+    def test_memory_of_images(self):
+        """Images and results of convolutions lie in memory otherwise here. That decides whether
+        reshape() is a view, which writes in place show."""
+        def flattened(x):
+            y = x.flatten(1)
+            y.mul_(2)
+            return x.reshape(len_of(x), -1) + y
+
+        def copied(x):
+            y = x.permute(0, 2, 3, 1).contiguous()
+            torch.relu_(y)
+            return y.flatten(1) + x.flatten(1)
+
+        def in_eval(x):
+            y = torch.nn.functional.dropout(x.reshape(len_of(x), -1), 0.0)
+            y.add_(1)
+            return x.flatten(1)
+
+        def from_input(x):
+            y = x.permute(0, 2, 3, 1).reshape(len_of(x), -1, 8)
+            y *= 2
+            return x.flatten(1)
+
+        def viewed(x):
+            return torch.relu_(x.view(len_of(x), -1))
+
+        def as_complex(x):
+            return torch.view_as_complex(x.reshape(len_of(x), 8, -1, 2)).abs().repeat(1, 1, 2).flatten(1)
+
+        def views(x):  # no write: memory stays channels-last
+            return x.view(len_of(x), -1) + x.view_as(torch.empty(len_of(x), 8 * 36))
+
+        def len_of(x):
+            return x.shape[0]
+
+        class Convolves(torch.nn.Module):
+            def __init__(self, then):
+                super().__init__()
+                self.then = then
+                self.convolution, self.head = torch.nn.Conv2d(3, 8, 3), torch.nn.Linear(8 * 36, 3)
+
+            def forward(self, x):
+                if self.then is copied:
+                    x.permute(0, 2, 3, 1).contiguous().sub_(0.5)  # the input stays
+                return self.head(self.then(self.convolution(x)))
+
+        torch.manual_seed(5)
+        x = torch.randn(16, 3, 8, 8)
+        for then in (flattened, copied, in_eval, from_input, viewed, as_complex, views):
+            with self.subTest(then.__name__):
+                self.expect_like_pytorch(then.__name__, Convolves(then), x)
+        with self.subTest("a module in channels-last memory"):
+            module = Convolves(flattened).to(memory_format=torch.channels_last)
+            self.expect_like_pytorch("channels_last", module, x)
+
     def test_frozen_norms(self):
         """The statistics of frozen norms stay as they are, bit by bit, through averages of three
         workers and the renewal of other norms' statistics."""

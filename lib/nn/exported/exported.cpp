@@ -43,6 +43,7 @@ class Exported : public Layer {
       for (const GraphNode& node : graph_.nodes) {
         steps_.push_back({node, weight_use(node)});
       }
+      as_laid_out_ = depends_on_layout(graph_.nodes);
       make_tensors(archive);
       make_steps();
     } catch (const c10::Error& error) {
@@ -58,7 +59,10 @@ class Exported : public Layer {
   at::Tensor forward(const at::Tensor& given, const Pass& pass) override {
     std::vector<std::int64_t> sizes = {given.size(0)};
     sizes.insert(sizes.end(), sizes_.begin(), sizes_.end());
-    const at::Tensor input = sizes_.empty() ? given : given.reshape(sizes);
+    at::Tensor input = sizes_.empty() ? given : given.reshape(sizes);
+    if (as_laid_out_) {
+      input = laid_out(input, graph_.input_meta);
+    }
     const GraphSizes found(input.sizes().begin(), input.sizes().end());
     ABT_CHECK(
         fits(graph_.input_meta.sizes, found), Config, "model.file: {} takes inputs of {}, got {}",
@@ -99,6 +103,16 @@ class Exported : public Layer {
         } else {
           const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
           placed.step(exact_frame);
+        }
+        if (as_laid_out_ && placed.node.target.find("conv") != std::string::npos) {
+          // Here weights are channels-last, and so are results.
+          for (const ValueId id : placed.node.outputs) {
+            const auto declared = graph_.results.find(id);
+            frame.store(
+                id, laid_out(
+                        values.at(static_cast<std::size_t>(id)).toTensor(),
+                        declared == graph_.results.end() ? GraphMeta() : declared->second));
+          }
         }
         check_memory(
             graph_, placed.node, values, input.size(0), input.dim() > 1 ? input.size(1) : 0);
@@ -201,6 +215,15 @@ class Exported : public Layer {
     Step step = {};
     std::vector<ValueId> releases = {};  // values that nothing reads after this step
   };
+
+  // The tensor in the memory format that the file declares: channels-last or contiguous.
+  static at::Tensor laid_out(const at::Tensor& tensor, const GraphMeta& declared) {
+    const bool is_last = declared.channels_last;
+    return tensor.contiguous(
+        is_last && tensor.dim() == 4   ? at::MemoryFormat::ChannelsLast
+        : is_last && tensor.dim() == 5 ? at::MemoryFormat::ChannelsLast3d
+                                       : at::MemoryFormat::Contiguous);
+  }
 
   // Checks the actual result, because the shape that the file declares, output_meta, may be wrong.
   at::Tensor checked(const c10::IValue& value, const at::Tensor& input) const {
@@ -335,9 +358,6 @@ class Exported : public Layer {
   }
 
   void make_steps() {
-    // If a value is written in place later, views of it must stay views.
-    const std::map<ValueId, ValueId> roots = view_roots(graph_.nodes);
-    const std::map<ValueId, std::size_t> last_written = last_writes(graph_.nodes, roots);
     std::map<ValueId, std::size_t> last_use;
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       auto& [node, use, step, releases] = steps_[i];
@@ -347,10 +367,7 @@ class Exported : public Layer {
       if (own != own_.end()) {
         step = make_product(*own->weight, *use, node.outputs[0]);
       } else {
-        const ValueId first =
-            node.arguments.empty() ? -1 : root_of(roots, node.arguments[0].value().value_or(-1));
-        const auto written = last_written.find(first);
-        step = make_step(node, written == last_written.end() || written->second < i, path_);
+        step = make_step(node, as_laid_out_, path_);
       }
       for (const ValueId id : node.inputs()) {
         last_use[id] = i;
@@ -375,6 +392,7 @@ class Exported : public Layer {
   std::string path_;
   std::vector<std::int64_t> sizes_;
   ExportedGraph graph_;
+  bool as_laid_out_ = false;  // tensors must lie in memory as in PyTorch
   GraphSizes result_sizes_;
   std::optional<at::Device> device_;  // device of the last pass
   double memory_ = 0;                 // that device's memory in bytes

@@ -220,6 +220,14 @@ class GraphReader {
         result.length_power += of_length;
       }
     }
+    const auto strides = meta.find("strides");
+    const std::size_t dims = result.sizes.size();
+    if (strides != meta.end() && strides->size() == dims && (dims == 4 || dims == 5)) {
+      const auto is_one = [&](std::size_t i) {
+        return (*strides)[i].contains("as_int") && archive_.whole((*strides)[i].at("as_int")) == 1;
+      };
+      result.channels_last = is_one(1) && !is_one(dims - 1);
+    }
     return result;
   }
   // A dynamic size in SymPy's form, such as "s77" or "64*s77"; empty for a fixed one.

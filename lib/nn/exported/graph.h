@@ -58,6 +58,7 @@ struct GraphMeta {
   int length_power = 0;
 };
 
+  bool channels_last = false;
 // FileForm::library of exported models.
 inline constexpr const char* kExportedLibrary = "the exported model";
 

@@ -315,7 +315,7 @@ double rate_of(const GraphNode& node, const char* name) {
   return argument != nullptr && argument->constant.isDouble() ? argument->constant.toDouble() : 0;
 }
 
-Step make_step(const GraphNode& node, bool copies, const std::string& path) {
+Step make_step(const GraphNode& node, bool as_laid_out, const std::string& path) {
   if (!node.op) {
     const std::string name = node.target.substr(node.target.find('.') + 1);
     const std::vector<GraphArgument> arguments = node.arguments;
@@ -336,16 +336,20 @@ Step make_step(const GraphNode& node, bool copies, const std::string& path) {
       return c10::IValue(frame.tensor_of(first).size(dimension));
     });
   }
-  if (node.target == "aten::view" && copies && node.op->schema().overload_name().empty()) {
+  const bool is_view_as = node.target == "aten::view_as";
+  if (!as_laid_out && (is_view_as || node.target == "aten::view") &&
+      node.op->schema().overload_name().empty()) {
     GraphNode reshape = node;
-    reshape.op = c10::Dispatcher::singleton().findSchema({"aten::reshape", ""});
+    reshape.op = c10::Dispatcher::singleton().findSchema(
+        {is_view_as ? "aten::reshape_as" : "aten::reshape", ""});
     return OperatorCall(reshape);
   }
   if (node.target == "aten::gelu" && node.arguments.at(1).constant.isString() &&
       node.arguments[1].constant.toStringRef() == "tanh") {
     return compute(node, [=](const Frame& frame) {
       const at::Tensor& x = frame.tensor_of(first);
-      return c10::IValue(frame.pass.plain ? at::gelu(x, "tanh") : gelu_tanh(x));
+      const bool is_usual = frame.pass.plain || as_laid_out;  // gelu_tanh() returns rows
+      return c10::IValue(is_usual ? at::gelu(x, "tanh") : gelu_tanh(x));
     });
   }
   if (node.target.starts_with("aten::dropout") ||
