@@ -515,6 +515,68 @@ TEST_F(ExportedFile, AttentionTakesMixedTypesUnderAutocast) {
   EXPECT_EQ(m->forward(x, false).sizes(), (at::IntArrayRef{3, 4}));
 }
 
+// As after a convolution in bf16: the results are those of fp32, up to the rounding.
+TEST_F(ExportedFile, OperatorsOfOneTypeTakeBf16AndFp32) {
+  using Inputs = std::vector<testing::NodeInput>;
+  const auto tensor = [](const char* name) { return "{\"name\":\"" + std::string(name) + "\"}"; };
+  const auto cast = [&](const char* type) {
+    return node_json(
+               "torch.ops.aten._to_copy.default",
+               {{"self", "as_tensor", kA}, {"dtype", "as_scalar_type", type}}, "h") +
+           ",";
+  };
+  const auto mixing = [&](const char* op, const char* self, const char* name, const char* other,
+                          Inputs more) {
+    more.insert(
+        more.begin(), {{"self", "as_tensor", tensor(self)}, {name, "as_tensor", tensor(other)}});
+    return node_json(formatted("torch.ops.aten.{}", op), more, "b");
+  };
+  const std::string order = node_json(
+      "torch.ops.aten.argsort.default", {{"self", "as_tensor", kA}, {"dim", "as_int", "1"}},
+      "order");
+  const std::string mask = node_json(
+      "torch.ops.aten.gt.Scalar", {{"self", "as_tensor", kA}, {"other", "as_int", "0"}}, "mask");
+  const auto added = [&](const char* op, const char* self, const char* source) {
+    return order + "," +
+           mixing(
+               op, self, "src", source,
+               {{"dim", "as_int", "1"}, {"index", "as_tensor", tensor("order")}});
+  };
+  const auto scattered = [&](const char* op, const char* self, const char* source) {
+    return mask + "," + mixing(op, self, "source", source, {{"mask", "as_tensor", tensor("mask")}});
+  };
+  const Inputs half = {{"weight", "as_float", "0.5"}};
+  const std::string absolute =
+      node_json("torch.ops.aten.abs.default", {{"self", "as_tensor", tensor("z")}}, "b");
+  for (const std::string& nodes :
+       {mixing("lerp.Scalar", "h", "end", "a", half), mixing("lerp.Scalar", "a", "end", "h", half),
+        mixing("lerp_.Scalar", "h", "end", "a", half), added("scatter_add.default", "h", "a"),
+        added("scatter_add.default", "a", "h"), added("scatter_add_.default", "h", "a"),
+        scattered("masked_scatter.default", "a", "h"),
+        scattered("masked_scatter_.default", "h", "a")}) {
+    SCOPED_TRACE(nodes);
+    const at::NoGradGuard no_grad;
+    const at::Tensor x = at::ones({3, 1, 2, 3}) * at::randn({3, 1, 1, 1});
+    const auto exact = model(small_export(cast("7") + nodes));
+    const auto mixed = model(small_export(cast("13") + nodes));
+    exact->initialize(InitName::Kaiming, 1);
+    mixed->initialize(InitName::Kaiming, 1);
+    mixed->compute_in({at::kBFloat16});
+    EXPECT_TRUE(at::allclose(mixed->forward(x, false), exact->forward(x, false), 0.03, 0.03));
+  }
+  // Complex numbers have no 16-bit form.
+  const auto m = model(small_export(
+      cast("13") +
+      node_json(
+          "torch.ops.aten.complex.default",
+          {{"real", "as_tensor", tensor("h")}, {"imag", "as_tensor", tensor("h")}}, "z") +
+      "," + absolute));
+  m->initialize(InitName::Kaiming, 1);
+  m->compute_in({at::kBFloat16});
+  const at::NoGradGuard no_grad;
+  EXPECT_EQ(m->forward(at::ones({3, 1, 2, 3}), false).sizes(), (at::IntArrayRef{3, 4}));
+}
+
 // Writes that PyTorch's layout decides about; all other graphs may keep images channels-last.
 TEST_F(ExportedFile, LayoutMattersToWritesBehindReshape) {
   const auto node = [](const char* op, const char* self, const char* to) {

@@ -14,6 +14,7 @@
 #include "base/mapped.h"
 #include "base/text.h"
 #include "nn/dropout.h"
+#include "nn/exported/mixed_types.h"
 #include "nn/exported/operators.h"
 #include "nn/gelu.h"
 
@@ -33,7 +34,10 @@ c10::TypePtr item_type(const c10::TypePtr& type) {
 class OperatorCall {
  public:
   explicit OperatorCall(const GraphNode& node)
-      : op_(*node.op), checks_(argument_checks(node.op->schema())), outputs_(node.outputs) {
+      : op_(*node.op),
+        checks_(argument_checks(node.op->schema())),
+        mixed_types_(mixed_types(node)),
+        outputs_(node.outputs) {
     const GraphArgument* const mean = node.find("running_mean");
     const bool has_statistics = mean != nullptr && mean->value();
     const auto& schema = op_.schema().arguments();
@@ -75,6 +79,9 @@ class OperatorCall {
     }
     if (generator_ >= 0 && frame.pass.random.defined()) {
       stack[static_cast<std::size_t>(generator_)] = frame.pass.random;
+    }
+    if (frame.pass.precision.type != at::kFloat) {
+      cast_mixed(stack, mixed_types_);
     }
     for (const ArgumentCheck& check : checks_) {
       check(stack);
@@ -131,6 +138,7 @@ class OperatorCall {
 
   c10::OperatorHandle op_;
   std::vector<ArgumentCheck> checks_;
+  MixedTypes mixed_types_;
   torch::jit::Stack stack_;  // with all constants in place
   std::vector<Read> read_;
   std::vector<std::size_t> training_;  // flags that are false in evaluations
