@@ -163,7 +163,8 @@ class Reader {
     know(there);
     ABT_CHECK(
         !file_.has(there) ||
-            at::allclose(file_.read(there, tensor.sizes().vec()), tensor, 1e-2, 1e-6, true),
+            at::allclose(
+                file_.read(there, tensor.sizes().vec()), tensor.to(at::kFloat), 1e-2, 1e-6, true),
         DamagedData,
         "{} does not fit the model: '{}' has other values in model.file, where it is not trained; "
         "load the values of this file into the module before it is exported",

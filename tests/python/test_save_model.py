@@ -345,6 +345,31 @@ class SaveModel(unittest.TestCase):
             module = Convolves(flattened).to(memory_format=torch.channels_last)
             self.expect_like_pytorch("channels_last", module, x)
 
+    def test_types_and_sizes_as_in_pytorch(self):
+        """Complex numbers, buffers and parameters in other types than fp32, sizes by values."""
+        class Types(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)
+                self.exact = torch.nn.Linear(8, 8).double()
+                self.matrix = torch.nn.Parameter(torch.randn(8, 8, dtype=torch.double) / 3)
+                self.register_buffer("table", torch.randn(8, 8, dtype=torch.double))
+                self.register_buffer("rough", torch.randn(8, 8).half() / 3)
+                self.frozen = torch.nn.Linear(8, 8).bfloat16().requires_grad_(False)
+
+            def forward(self, x):
+                x = torch.tanh(self.body(x))
+                pairs = torch.view_as_complex(x.view(-1, 4, 2)) * (1 + 2j)
+                x = torch.view_as_real(pairs + x.view(-1, 4, 2)[..., 0].to(torch.complex64)).flatten(1)
+                x = x * x[x > 0].mean() + x.masked_select(x < 0).sum() / 100
+                y = self.exact(x.double() @ self.table)
+                x = (y + torch.einsum("bi,ij->bj", y, self.matrix)).float()
+                x = torch.tanh(x).half() @ self.rough
+                return self.head(x.float() + self.frozen(x.bfloat16()).float())
+
+        torch.manual_seed(6)
+        self.expect_like_pytorch("types", Types(), torch.randn(16, 4))
+
     def test_frozen_norms(self):
         """The statistics of frozen norms stay as they are, bit by bit, through averages of three
         workers and the renewal of other norms' statistics."""

@@ -83,7 +83,8 @@ class Exported : public Layer {
         if (own.tensor.device() != input.device()) {  // a constant
           own.tensor = own.tensor.to(input.device());
         }
-        values[static_cast<std::size_t>(own.value)] = own.tensor;
+        const bool casts = own.type && own.tensor.scalar_type() != *own.type;
+        values[static_cast<std::size_t>(own.value)] = casts ? own.tensor.to(*own.type) : own.tensor;
       }
     }
     Pass exact = pass;
@@ -203,6 +204,7 @@ class Exported : public Layer {
     ValueId value;
     std::optional<Weight> weight = {};
     at::Tensor tensor = {};  // undefined for a weight
+    std::optional<at::ScalarType> type = {};  // in which the graph takes it; nullopt: the tensor's
     bool decays = false;
     bool is_fixed = false;  // a buffer that only frozen norms use
     bool is_trained() const {
@@ -312,6 +314,23 @@ class Exported : public Layer {
     }
     const std::map<ValueId, std::optional<WeightUse>> forms = weight_forms();
     const std::set<ValueId> trained = values_with_gradients(graph_);
+    const auto is_trained = [&](const GraphTensor& tensor) {
+      return tensor.kind == GraphTensor::Kind::Parameter && archive.entry(tensor.name()).trained &&
+             trained.contains(tensor.value);
+    };
+    // Trained parameters are fp32, even if the file has them in 16 bits. Where it has, all else
+    // becomes fp32 with them; otherwise it keeps its type, as in PyTorch.
+    std::set<at::ScalarType> widened;
+    for (const GraphTensor& tensor : graph_.tensors) {
+      const at::ScalarType type = archive.entry(tensor.name()).type;
+      if (is_trained(tensor) && type != at::kDouble) {
+        widened.insert(type);
+      }
+    }
+    const auto values_of = [&](const GraphTensor& tensor) {
+      return widened.contains(archive.entry(tensor.name()).type) ? archive.read(tensor.name())
+                                                                 : archive.stored(tensor.name());
+    };
     for (const GraphTensor& tensor : graph_.tensors) {
       const auto& entry = archive.entry(tensor.name());
       for (std::size_t i = 1; i < tensor.names.size(); ++i) {
@@ -323,10 +342,9 @@ class Exported : public Layer {
         form_.constants.push_back({tensor.name(), archive.read(tensor.name())});
       }
       Own own{tensor.name(), tensor.kind, tensor.value};
-      if (tensor.kind == GraphTensor::Kind::Parameter &&
-          !(entry.trained && trained.contains(tensor.value))) {
+      if (tensor.kind == GraphTensor::Kind::Parameter && !is_trained(tensor)) {
         own.kind = GraphTensor::Kind::Constant;
-        own.tensor = archive.read(tensor.name());
+        own.tensor = values_of(tensor);
         form_.constants.push_back({tensor.name(), own.tensor, /*is_frozen=*/true});
       } else if (tensor.kind == GraphTensor::Kind::Parameter) {
         const auto form = forms.find(tensor.value);
@@ -338,12 +356,15 @@ class Exported : public Layer {
             "model.file: {}: parameter '{}' does not hold floating-point numbers", path_,
             tensor.name());
         own.tensor = own.weight ? at::Tensor() : at::zeros(entry.sizes);
+        if (!own.weight && entry.type == at::kDouble) {
+          own.type = at::kDouble;
+        }
         own.decays = entry.sizes.size() > 1 && multiplied.contains(tensor.value) &&
                      !embedded.contains(tensor.value);
       } else if (read.contains(tensor.value)) {
-        own.tensor = archive.read(tensor.name());
-        own.kind = statistics.contains(tensor.value) ? GraphTensor::Kind::Buffer
-                                                     : GraphTensor::Kind::Constant;
+        const bool is_statistic = statistics.contains(tensor.value);
+        own.tensor = is_statistic ? archive.read(tensor.name()) : values_of(tensor);
+        own.kind = is_statistic ? GraphTensor::Kind::Buffer : GraphTensor::Kind::Constant;
         own.is_fixed = !updated.contains(tensor.value);
       } else {
         continue;

@@ -147,11 +147,11 @@ class GraphReader {
         graph_.input = define(name);
         const ordered_json& sizes = graph.at("tensor_values").at(name).at("sizes");
         if (!sizes.empty()) {
-          graph_.examples = hint_of(sizes[0]);
+          graph_.examples = std::max(1.0, hint_of(sizes[0]));
           batch_ = expression_of(sizes[0]);
         }
         if (sizes.size() > 1) {
-          graph_.length = hint_of(sizes[1]);
+          graph_.length = std::max(1.0, hint_of(sizes[1]));
           length_ = expression_of(sizes[1]);
         }
         graph_.input_meta = meta_of(graph, name);
@@ -236,11 +236,11 @@ class GraphReader {
     return size.contains(place) && size.at(place).is_string() ? size.at(place).get<std::string>()
                                                               : std::string();
   }
-  // The value that a size had at export; 1 if the file does not say.
+  // The value that a size had at export; 0 if the file does not say.
   double hint_of(const ordered_json& size) const {
     const ordered_json::json_pointer place("/as_expr/hint/as_int");
     return size.contains(place) ? std::max(1.0, static_cast<double>(archive_.whole(size.at(place))))
-                                : 1;
+                                : 0;
   }
 
   void read_nodes(const ordered_json& graph, const Modes& modes) {
