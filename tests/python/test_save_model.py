@@ -212,6 +212,10 @@ class SaveModel(unittest.TestCase):
             def forward(self, x):
                 return super().forward(x) * (2 if x.shape[0] % 2 == 0 else 1)
 
+        class Length(torch.nn.Linear):
+            def forward(self, x):
+                return super().forward(x).view(len(x), -1)
+
         class Grows(torch.nn.Linear):
             def forward(self, x):
                 if not hasattr(self, "mask"):
@@ -230,6 +234,7 @@ class SaveModel(unittest.TestCase):
                  (Two(4, 4), x, "returns 2 values"),
                  (Counts(4, 4), x, r"some sizes of batches only \(.*8"),
                  (Even(4, 4), torch.randn(4, 4), r"some sizes of batches only \(.*% 2"),
+                 (Length(4, 4), x, r"for batches of 3 inputs only, .*len\(x\)"),
                  (Grows(4, 4), x, "makes the buffer 'mask'"),
                  (Infinite(4, 4), x, "returns nan or infinity"),
                  (Chooses(4, 4), x, "operator cond, File .*test_save_model.py.*: .*torch.where")]
@@ -594,11 +599,15 @@ class SaveModel(unittest.TestCase):
                      f"model.file={self.folder}/2.pt2", f"output={self.folder}"]
         said = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
         self.assertEqual(said.returncode, 78, said.stderr)
-        self.assertRegex(said.stderr, "model.file: .*2.pt2: .*exported in evaluation mode.*"
+        self.assertRegex(said.stderr, "model.file: .*2.pt2: nothing .*is in training mode.*frozen.*"
                                       "model.eval_mode: true")
-        said = subprocess.run(arguments + ["model.eval_mode=true"], capture_output=True, text=True,
-                              timeout=60)
+        arguments.append("model.eval_mode=true")
+        said = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
         self.assertEqual(said.returncode, 0, said.stderr)
+        said = subprocess.run([*arguments, "model.drop_rate=0.5"], capture_output=True, text=True,
+                              timeout=60)
+        self.assertEqual(said.returncode, 78, said.stderr)
+        self.assertRegex(said.stderr, "model.drop_rate: .*own dropout.*got 0.5")
 
     def test_a_compressed_file(self):
         """Records that unpack to more than the file are not unpacked."""

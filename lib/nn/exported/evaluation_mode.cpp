@@ -52,8 +52,9 @@ std::string why_untrainable(const ExportedGraph& graph) {
     return "";
   }
   return formatted(
-      "the model was exported in evaluation mode: even in training, {}{}{}. Export it in training "
-      "mode, as abtrain.save_model() does, or set model.eval_mode: true to train it like this",
+      "nothing in the model is in training mode: even in training, {}{}{}. If these are frozen on "
+      "purpose, set model.eval_mode: true; if the model was exported after eval(), export it after "
+      "train()",
       norm, norm.empty() || dropout.empty() ? "" : ", and ", dropout);
 }
 
