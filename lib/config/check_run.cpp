@@ -114,6 +114,12 @@ RunLength check_run(
       options.model.width == 1 || nn::can_scale(options.model), Config,
       "model.width: expected 1, because {} has no layer to widen; got {}", options.model.name,
       print_number(options.model.width));
+  ABT_CHECK(
+      options.model.drop_rate == 0 || options.model.name != "exported", Config,
+      "model.drop_rate: expected 0, because an exported model has its own dropout; set the rates "
+      "in "
+      "the module before abtrain.save_model(); got {}",
+      print_number(options.model.drop_rate));
   model_sizes(options, shape);  // throws if the ranks do not fit
   ABT_CHECK(
       trains_adapters(options) || model->frozen_parameters() < model->dense_parameters(), Config,

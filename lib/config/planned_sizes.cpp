@@ -102,7 +102,7 @@ std::optional<PlannedSizes> model_sizes(
   const std::shared_ptr<nn::Model> model = nn::make_model(options.model, shape);
   methods::ModelSizes sizes;
   for (const nn::NamedBuffer& b : model->buffers()) {
-    sizes.buffers += b.tensor->numel();
+    sizes.buffers += b.is_fixed ? 0 : b.tensor->numel();
   }
   const auto optimizer = optim::make_optimizer(options.optimizer);
   sizes.moments = optimizer->moments();

@@ -42,7 +42,13 @@ void average(
 }
 
 std::vector<at::Tensor> statistics_of(const nn::Model& model) {
-  return mapped(model.buffers(), [](const nn::NamedBuffer& b) { return *b.tensor; });
+  std::vector<at::Tensor> statistics;
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    if (!b.is_fixed) {
+      statistics.push_back(*b.tensor);
+    }
+  }
+  return statistics;
 }
 
 at::Tensor flattened(const std::vector<at::Tensor>& tensors) {

@@ -33,7 +33,7 @@ constexpr at::ScalarType moment_wire(at::ScalarType wire) {
   return wire == at::kHalf ? at::kFloat : wire;
 }
 
-// The model's running statistics.
+// The model's running statistics, without those of frozen norms.
 std::vector<at::Tensor> statistics_of(const nn::Model& model);
 // The elements of these tensors, one tensor after another, in a new flat tensor.
 at::Tensor flattened(const std::vector<at::Tensor>& tensors);

@@ -459,7 +459,7 @@ bool has_example_gradients(const Model& model) {
 }
 
 bool mixes_examples(const Model& model) {
-  return !model.buffers().empty();
+  return model.updates_buffers();
 }
 
 }  // namespace abtrain::nn

@@ -19,8 +19,8 @@ void NamedTensors::parameter(
   parameters.push_back({name, &tensor, decays, init, count()});
 }
 
-void NamedTensors::buffer(const std::string& name, at::Tensor& tensor) {
-  buffers.push_back({name, &tensor});
+void NamedTensors::buffer(const std::string& name, at::Tensor& tensor, bool is_fixed) {
+  buffers.push_back({name, &tensor, is_fixed});
 }
 
 std::string layer_of(const std::string& tensor) {

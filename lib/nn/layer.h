@@ -42,6 +42,7 @@ struct NamedParameter {
 struct NamedBuffer {
   std::string name;
   at::Tensor* tensor;
+  bool is_fixed = false;  // never updated, such as the running statistics of a frozen norm
 };
 
 // The tensors of a network, listed by its layers with PyTorch's names ("features.0.weight").
@@ -59,7 +60,7 @@ struct NamedTensors {
   // A dense parameter. Biases, norms and embeddings do not decay.
   void parameter(const std::string& name, at::Tensor& tensor, bool decays, const Init& init);
   // State that is not trained, such as running statistics.
-  void buffer(const std::string& name, at::Tensor& tensor);
+  void buffer(const std::string& name, at::Tensor& tensor, bool is_fixed = false);
 };
 
 // The layer of a tensor: "fc1" of "fc1.weight".

@@ -93,6 +93,10 @@ Model::Model(Architecture architecture) : architecture_(std::move(architecture))
   architecture_.layers->list("", tensors_);
 }
 
+bool Model::updates_buffers() const {
+  return std::ranges::any_of(buffers(), [](const NamedBuffer& b) { return !b.is_fixed; });
+}
+
 std::int64_t Model::dense_parameters() const {
   std::int64_t total = 0;
   for (const NamedWeight& w : weights()) {
@@ -267,7 +271,9 @@ void Model::collect_statistics(const at::Tensor& inputs, std::int64_t k) {
   if (k == 0) {
     // An old value that is not finite would remain even with its share of 0.
     for (const NamedBuffer& b : buffers()) {
-      b.tensor->zero_();
+      if (!b.is_fixed) {
+        b.tensor->zero_();
+      }
     }
   }
   const double share = 1.0 / static_cast<double>(k + 1);

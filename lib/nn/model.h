@@ -51,9 +51,9 @@ class Model {
     precision_ = precision;
   }
   // Recomputes the running statistics from batches, one per call, numbered k = 0, 1, ... Batch
-  // norms normalize by the batch; everything else is as in an evaluation. Afterwards the
-  // statistics, written in place, are the averages of the means and of the unbiased variances of
-  // batches 0 .. k. Records no gradients.
+  // norms that are not frozen normalize by the batch; everything else is as in an evaluation.
+  // Afterwards the statistics, written in place, are the averages of the means and of the unbiased
+  // variances of batches 0 .. k. Records no gradients.
   void collect_statistics(const at::Tensor& inputs, std::int64_t k);
   const Precision& precision() const {
     return precision_;
@@ -75,6 +75,8 @@ class Model {
   const std::vector<NamedBuffer>& buffers() const {
     return tensors_.buffers;
   }
+  // Whether training updates any buffer.
+  bool updates_buffers() const;
   // The default of method.keep_dense.
   const std::vector<std::string>& keep_dense() const {
     return architecture_.keep_dense;

@@ -179,6 +179,10 @@ class Recorder {
     if (value.isDouble()) {
       return {{"float", formatted("{}", value.toDouble())}};
     }
+    if (value.isComplexDouble()) {
+      const c10::complex<double> number = value.toComplexDouble();
+      return {{"complex", {formatted("{}", number.real()), formatted("{}", number.imag())}}};
+    }
     if (value.isString()) {
       return {{"text", value.toStringRef()}};
     }

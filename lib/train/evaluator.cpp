@@ -56,7 +56,7 @@ void Evaluator::forget() {
 // The batches depend only on seed, step and worker. Training uses another loader, so renewals do
 // not change its results.
 void Evaluator::renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose) {
-  if (options_.evaluate.norm_batches == 0 || model.buffers().empty()) {
+  if (options_.evaluate.norm_batches == 0 || !model.updates_buffers()) {
     return;
   }
   // Epoch t of a shuffled order, whatever the order of the run is.

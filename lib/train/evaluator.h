@@ -49,8 +49,8 @@ class Evaluator {
   // The cost of renew_statistics(), in steps: a forward pass is about a third of a step.
   double steps_of_renewal(const nn::Model& model) const {
     const auto batches = static_cast<double>(options_.evaluate.norm_batches);
-    return model.buffers().empty() ? 0
-                                   : batches / (3 * static_cast<double>(options_.train.accumulate));
+    return model.updates_buffers() ? batches / (3 * static_cast<double>(options_.train.accumulate))
+                                   : 0;
   }
   // Renews the running statistics after t steps, with evaluate.norm_batches batches.
   void renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);

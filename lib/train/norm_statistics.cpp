@@ -7,7 +7,7 @@ namespace abtrain::train {
 void collect_statistics(
     nn::Model& model, data::BatchSource& batches, std::int64_t count, comm::Communicator& world,
     comm::Purpose purpose) {
-  if (model.buffers().empty()) {
+  if (!model.updates_buffers()) {
     return;
   }
   for (std::int64_t k = 0; k < count; ++k) {

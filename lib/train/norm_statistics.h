@@ -18,10 +18,11 @@
 
 namespace abtrain::train {
 
-// Overwrites the model's buffers, and nothing else, from `count` (at least 1) batches of each
-// worker. Every worker passes the same `count` and ends with bit-identical buffers. No dropout, no
-// gradients. Collective: one fp32 all-reduce of the buffers. A model without buffers makes no pass
-// and sends nothing. Throws Error(Config) if a batch norm gets a single value per channel.
+// Overwrites the model's buffers that are not fixed, and nothing else, from `count` (at least 1)
+// batches of each worker. Every worker passes the same `count` and ends with bit-identical buffers.
+// No dropout, no gradients. Collective: one fp32 all-reduce of the buffers. A model without such
+// buffers makes no pass and sends nothing. Throws Error(Config) if a batch norm gets a single value
+// per channel.
 void collect_statistics(
     nn::Model& model, data::BatchSource& batches, std::int64_t count, comm::Communicator& world,
     comm::Purpose purpose);

@@ -155,13 +155,15 @@ void Trainer::regroup(const run_folder::Checkpoint& from, std::int64_t t) {
 void Trainer::average_buffers(std::vector<state::State>& all) {
   const at::NoGradGuard no_grad;
   for (const nn::NamedBuffer& b : model_->buffers()) {
+    // Fixed buffers are equal everywhere; a mean would round them.
+    const std::size_t count = b.is_fixed ? 1 : all.size();
     at::Tensor mean = at::empty_like(*b.tensor).zero_();
-    for (state::State& state : all) {
+    for (std::size_t i = 0; i < count; ++i) {
       at::Tensor one = at::empty_like(*b.tensor);
-      state::Archive::loading(state).tensor("buffer." + b.name, one, state::Owner::Worker);
+      state::Archive::loading(all[i]).tensor("buffer." + b.name, one, state::Owner::Worker);
       mean.add_(one);
     }
-    b.tensor->copy_(mean.div_(static_cast<double>(all.size())));
+    b.tensor->copy_(mean.div_(static_cast<double>(count)));
   }
 }
 

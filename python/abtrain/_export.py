@@ -171,6 +171,8 @@ def build(graph, tensors):
             return numbers * (declared.N or 1) if len(numbers) == 1 else numbers  # of int[2]
         if kind == "float":
             return float(value)
+        if kind == "complex":
+            return complex(*map(float, value))
         if kind == "floats":
             return [float(one) for one in value]
         if kind in ("dtype", "memory_format"):

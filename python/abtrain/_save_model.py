@@ -27,6 +27,12 @@ def save_model(module, example, path, overwrite, any_length):
             program = torch.export.export(module, (example.clone(),), dynamic_shapes=(dynamic,))
         except Exception as error:  # torch.export raises errors of many classes
             text = str(error).strip().split("\n")
+            if "size()[0]" in str(error) and "specialized it to be a constant" in str(error):
+                raise ValueError(
+                    f"the module can be exported for batches of {len(example)} inputs only, but in "
+                    "training, a batch may have any size: forward() takes the size of the batch as "
+                    "a number. len(x), int(x.shape[0]), a loop over x and a number in place of "
+                    "x.shape[0] are the usual reasons; write x.shape[0]") from error
             raise ValueError(
                 f"torch.export cannot export this module: {text[0]}\n"
                 "Branches on a tensor's values, and sizes taken from the example instead of from "

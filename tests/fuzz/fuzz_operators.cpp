@@ -187,7 +187,7 @@ struct Call {
   nn::GraphNode node;
   std::vector<c10::IValue> values;
   std::size_t inputs = 0;
-  bool copies = false;
+  bool as_laid_out = false;
 };
 
 Call make_call(const c10::OperatorHandle& op, std::uint64_t seed) {
@@ -215,7 +215,7 @@ Call make_call(const c10::OperatorHandle& op, std::uint64_t seed) {
     call.node.outputs.push_back(static_cast<nn::ValueId>(call.values.size()));
     call.values.emplace_back();
   }
-  call.copies = arguments.happens(2);
+  call.as_laid_out = !arguments.happens(2);
   return call;
 }
 
@@ -246,7 +246,7 @@ void run(Call& call) {
     pass.training = true;
     pass.random = at::make_generator<at::CPUGeneratorImpl>(1);
     const nn::Frame frame{call.values, pass, at::kCPU, std::size_t{1} << 30};
-    nn::make_step(call.node, call.copies, "model.pt2")(frame);
+    nn::make_step(call.node, call.as_laid_out, "model.pt2")(frame);
     at::Tensor sum;
     for (std::size_t i = call.inputs; i < call.values.size(); ++i) {
       const at::Tensor result = call.values[i].isTensor() ? call.values[i].toTensor() : at::Tensor();

@@ -22,6 +22,8 @@
 #include "linalg/svd.h"
 #include "nn/example_gradients.h"
 #include "nn/export_file.h"
+#include "nn/exported/archive.h"
+#include "nn/exported/flow.h"
 #include "nn/exported/graph.h"
 #include "nn/model.h"
 #include "temp_folder.h"
@@ -369,6 +371,33 @@ TEST_F(ExportedFile, NormsNeedMoreThanOneValuePerChannel) {
       {"aten::instance_norm", "more than one value per channel", "an input of [2, 5, 1]"});
 }
 
+// The same with a buffer `n`, which only these nodes read.
+ExportFile with_buffer(const std::string& nodes) {
+  ExportFile file = small_export(nodes);
+  const std::string input = R"({"user_input")";
+  file.program.insert(
+      file.program.find(input),
+      R"({"buffer":{"arg":{"name":"n"},"buffer_name":"fc1.n","persistent":true}},)");
+  file.weights.insert(
+      file.weights.find("\"fc1.bias\""),
+      testing::stored_entry("fc1.n", "weight_2", R"({"as_int":5})", R"({"as_int":1})") + ",");
+  return file;
+}
+
+// Running statistics of a frozen norm are neither emptied nor collected; the others are.
+TEST_F(ExportedFile, FrozenNormsKeepTheirStatistics) {
+  for (const bool trains : {false, true}) {
+    const auto m = model(with_buffer(replaced(norm_node(trains), "p_fc1_bias", "n")));
+    ASSERT_EQ(m->buffers().size(), 1U);
+    EXPECT_EQ(m->buffers()[0].is_fixed, !trains);
+    EXPECT_EQ(m->updates_buffers(), trains);
+    const at::Tensor before = m->buffers()[0].tensor->clone();
+    m->initialize(InitName::Kaiming, 1);
+    m->collect_statistics(at::ones({2, 1, 2, 3}), 0);
+    EXPECT_EQ(at::equal(*m->buffers()[0].tensor, before), !trains);
+  }
+}
+
 // A file that was exported after eval() must not be trained by accident.
 TEST_F(ExportedFile, EvaluationModeIsSeen) {
   EXPECT_EQ(model(small_export())->untrainable(), "");
@@ -486,6 +515,104 @@ TEST_F(ExportedFile, AttentionTakesMixedTypesUnderAutocast) {
   EXPECT_EQ(m->forward(x, false).sizes(), (at::IntArrayRef{3, 4}));
 }
 
+// As after a convolution in bf16: the results are those of fp32, up to the rounding.
+TEST_F(ExportedFile, OperatorsOfOneTypeTakeBf16AndFp32) {
+  using Inputs = std::vector<testing::NodeInput>;
+  const auto tensor = [](const char* name) { return "{\"name\":\"" + std::string(name) + "\"}"; };
+  const auto cast = [&](const char* type) {
+    return node_json(
+               "torch.ops.aten._to_copy.default",
+               {{"self", "as_tensor", kA}, {"dtype", "as_scalar_type", type}}, "h") +
+           ",";
+  };
+  const auto mixing = [&](const char* op, const char* self, const char* name, const char* other,
+                          Inputs more) {
+    more.insert(
+        more.begin(), {{"self", "as_tensor", tensor(self)}, {name, "as_tensor", tensor(other)}});
+    return node_json(formatted("torch.ops.aten.{}", op), more, "b");
+  };
+  const std::string order = node_json(
+      "torch.ops.aten.argsort.default", {{"self", "as_tensor", kA}, {"dim", "as_int", "1"}},
+      "order");
+  const std::string mask = node_json(
+      "torch.ops.aten.gt.Scalar", {{"self", "as_tensor", kA}, {"other", "as_int", "0"}}, "mask");
+  const auto added = [&](const char* op, const char* self, const char* source) {
+    return order + "," +
+           mixing(
+               op, self, "src", source,
+               {{"dim", "as_int", "1"}, {"index", "as_tensor", tensor("order")}});
+  };
+  const auto scattered = [&](const char* op, const char* self, const char* source) {
+    return mask + "," + mixing(op, self, "source", source, {{"mask", "as_tensor", tensor("mask")}});
+  };
+  const Inputs half = {{"weight", "as_float", "0.5"}};
+  const std::string absolute =
+      node_json("torch.ops.aten.abs.default", {{"self", "as_tensor", tensor("z")}}, "b");
+  for (const std::string& nodes :
+       {mixing("lerp.Scalar", "h", "end", "a", half), mixing("lerp.Scalar", "a", "end", "h", half),
+        mixing("lerp_.Scalar", "h", "end", "a", half), added("scatter_add.default", "h", "a"),
+        added("scatter_add.default", "a", "h"), added("scatter_add_.default", "h", "a"),
+        scattered("masked_scatter.default", "a", "h"),
+        scattered("masked_scatter_.default", "h", "a")}) {
+    SCOPED_TRACE(nodes);
+    const at::NoGradGuard no_grad;
+    const at::Tensor x = at::ones({3, 1, 2, 3}) * at::randn({3, 1, 1, 1});
+    const auto exact = model(small_export(cast("7") + nodes));
+    const auto mixed = model(small_export(cast("13") + nodes));
+    exact->initialize(InitName::Kaiming, 1);
+    mixed->initialize(InitName::Kaiming, 1);
+    mixed->compute_in({at::kBFloat16});
+    EXPECT_TRUE(at::allclose(mixed->forward(x, false), exact->forward(x, false), 0.03, 0.03));
+  }
+  // Complex numbers have no 16-bit form.
+  const auto m = model(small_export(
+      cast("13") +
+      node_json(
+          "torch.ops.aten.complex.default",
+          {{"real", "as_tensor", tensor("h")}, {"imag", "as_tensor", tensor("h")}}, "z") +
+      "," + absolute));
+  m->initialize(InitName::Kaiming, 1);
+  m->compute_in({at::kBFloat16});
+  const at::NoGradGuard no_grad;
+  EXPECT_EQ(m->forward(at::ones({3, 1, 2, 3}), false).sizes(), (at::IntArrayRef{3, 4}));
+}
+
+// Writes that PyTorch's layout decides about; all other graphs may keep images channels-last.
+TEST_F(ExportedFile, LayoutMattersToWritesBehindReshape) {
+  const auto node = [](const char* op, const char* self, const char* to) {
+    return node_json(
+        formatted("torch.ops.aten.{}", op),
+        {{"self", "as_tensor", "{\"name\":\"" + std::string(self) + "\"}"}}, to);
+  };
+  const std::string passes = replaced(dropout_node("c", "d", false), "0.5", "0.0");
+  struct Layout {
+    std::string nodes;
+    bool matters;
+  };
+  for (const Layout& c : std::vector<Layout>{
+           {node("relu_.default", "a", "c") + "," + node("flatten.using_ints", "c", "b"), false},
+           {node("flatten.using_ints", "a", "c") + "," + node("relu.default", "c", "b"), false},
+           {node("flatten.using_ints", "a", "c") + "," + node("relu_.default", "c", "b"), true},
+           {node("flatten.using_ints", "a", "b") + "," + node("relu_.default", "a", "c"), true},
+           {node("contiguous.default", "a", "c") + "," + node("relu_.default", "c", "b"), true},
+           {node("t.default", "a", "c") + "," + node("relu_.default", "c", "d") + "," +
+                node("t.default", "d", "b"),
+            false},
+           {node("flatten.using_ints", "a", "c") + "," + node("clone.default", "c", "d") + "," +
+                node("relu_.default", "d", "b"),
+            false},
+           {node("flatten.using_ints", "a", "c") + "," + passes + "," +
+                node("relu_.default", "d", "b"),
+            true},
+           {node("view_as_complex.default", "a", "z") + "," + node("abs.default", "z", "b"),
+            true}}) {
+    SCOPED_TRACE(c.nodes);
+    small_export(c.nodes).write(folder_.file("layout.pt2"));
+    const ExportArchive archive(folder_.file("layout.pt2"));
+    EXPECT_EQ(depends_on_layout(read_graph(archive).nodes), c.matters);
+  }
+}
+
 TEST_F(ExportedFile, EmptyTensorsHoldZeros) {
   const auto m = model(small_export(
       node_json("torch.ops.aten.empty_like.default", {{"self", "as_tensor", kA}}, "b")));
@@ -567,18 +694,6 @@ TEST_F(ExportedFile, IntegersBeyondTheirTypeDoNotWrap) {
 }
 
 TEST_F(ExportedFile, RefusesChangesOfItsOwnTensorsInPlace) {
-  const auto middle = [&](const std::string& nodes) {
-    ExportFile file = small_export(nodes);
-    // A buffer that only these nodes read.
-    const std::string input = R"({"user_input")";
-    file.program.insert(
-        file.program.find(input),
-        R"({"buffer":{"arg":{"name":"n"},"buffer_name":"fc1.n","persistent":true}},)");
-    file.weights.insert(
-        file.weights.find("\"fc1.bias\""),
-        testing::stored_entry("fc1.n", "weight_2", R"({"as_int":5})", R"({"as_int":1})") + ",");
-    return file;
-  };
   const auto tensor = [](const char* name) { return "{\"name\":\"" + std::string(name) + "\"}"; };
   const auto node = [&](const char* target, const char* self, const char* other, const char* to) {
     return node_json(
@@ -591,11 +706,11 @@ TEST_F(ExportedFile, RefusesChangesOfItsOwnTensorsInPlace) {
   };
   // n += 1; b = a * n
   expect_refused(
-      middle(plus_one("n", "n1") + "," + node("torch.ops.aten.mul.Tensor", "a", "n1", "b")),
+      with_buffer(plus_one("n", "n1") + "," + node("torch.ops.aten.mul.Tensor", "a", "n1", "b")),
       ErrorKind::Config, {"in place"});
   // n[0:1] += 1, through a view
   expect_refused(
-      middle(
+      with_buffer(
           node_json(
               "torch.ops.aten.slice.Tensor",
               {{"self", "as_tensor", tensor("n")},
@@ -605,7 +720,7 @@ TEST_F(ExportedFile, RefusesChangesOfItsOwnTensorsInPlace) {
           "," + plus_one("n1", "n2") + "," + node("torch.ops.aten.mul.Tensor", "a", "n", "b")),
       ErrorKind::Config, {"in place"});
   // A counter that nothing reads is left out.
-  const auto m = model(middle(
+  const auto m = model(with_buffer(
       plus_one("n", "n1") + "," +
       node_json("torch.ops.aten.relu.default", {{"self", "as_tensor", kA}}, "b")));
   EXPECT_TRUE(m->buffers().empty());

@@ -38,6 +38,11 @@ class Net(torch.nn.Module):
         return self.head(self.body(x.flatten(1)))
 
 
+def abtrain_array(file, name):
+    with safetensors.safe_open(file, "pt") as arrays:
+        return arrays.get_tensor(name)
+
+
 class SaveModel(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -207,6 +212,10 @@ class SaveModel(unittest.TestCase):
             def forward(self, x):
                 return super().forward(x) * (2 if x.shape[0] % 2 == 0 else 1)
 
+        class Length(torch.nn.Linear):
+            def forward(self, x):
+                return super().forward(x).view(len(x), -1)
+
         class Grows(torch.nn.Linear):
             def forward(self, x):
                 if not hasattr(self, "mask"):
@@ -225,6 +234,7 @@ class SaveModel(unittest.TestCase):
                  (Two(4, 4), x, "returns 2 values"),
                  (Counts(4, 4), x, r"some sizes of batches only \(.*8"),
                  (Even(4, 4), torch.randn(4, 4), r"some sizes of batches only \(.*% 2"),
+                 (Length(4, 4), x, r"for batches of 3 inputs only, .*len\(x\)"),
                  (Grows(4, 4), x, "makes the buffer 'mask'"),
                  (Infinite(4, 4), x, "returns nan or infinity"),
                  (Chooses(4, 4), x, "operator cond, File .*test_save_model.py.*: .*torch.where")]
@@ -240,7 +250,7 @@ class SaveModel(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "example: expected float32 .* got torch.float64"):
             abtrain.save_model(torch.nn.Linear(4, 4).double(), x.double(), self.folder / "n.pt2")
 
-    def train(self, file, name):
+    def train(self, file, name, *options):
         """A short run of an exported model of 4 numbers to 3 classes."""
         data = self.folder / "data"
         if not data.exists():
@@ -251,8 +261,148 @@ class SaveModel(unittest.TestCase):
             f"name: {name}\nworkers: 1\nmodel: {{name: exported, file: {file}}}\n"
             f"data: {{name: arrays, root: {data}, batch_size: 16}}\nmethod: {{name: ddp}}\n"
             "optimizer: {name: sgd, lr: 0.1}\ntrain: {steps: 4, precision: fp32}\n")
-        return subprocess.run([PROGRAM, "--config", self.folder / "c.yaml", "device=cpu",
+        return subprocess.run([PROGRAM, "--config", self.folder / "c.yaml", "device=cpu", *options,
                                "--output", self.folder], capture_output=True, text=True, timeout=60)
+
+    def expect_like_pytorch(self, name, module, x):
+        """Four training steps of SGD and an evaluation, beside PyTorch's own."""
+        y = torch.arange(len(x)) % 3
+        folder = self.folder / name
+        folder.mkdir()
+        abtrain.save_arrays(folder / "data", x, y, x, y)
+        abtrain.save_model(module, x[:4], folder / "net.pt2")
+        (folder / "c.yaml").write_text(
+            f"name: run\nworkers: 1\nmodel: {{name: exported, file: {folder}/net.pt2}}\n"
+            f"data: {{name: arrays, root: {folder}/data, batch_size: 4}}\nmethod: {{name: ddp}}\n"
+            "optimizer: {name: sgd, lr: 0.1, momentum: 0, weight_decay: 0}\n"
+            "schedule: {name: constant}\norder: {name: sequential}\n"
+            "train: {steps: 4, precision: fp32, log_every: 1, threads: 1}\n")
+        done = subprocess.run([PROGRAM, folder / "c.yaml", "device=cpu", "--output", folder],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        metrics, summary = abtrain.load_run(folder / "run")
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+        losses = []
+        for step in range(4):
+            optimizer.zero_grad()
+            part = slice(step % (len(x) // 4) * 4, step % (len(x) // 4) * 4 + 4)
+            loss = torch.nn.functional.cross_entropy(module(x[part].clone()), y[part])
+            loss.backward()
+            optimizer.step()
+            losses.append(float(loss.detach()))
+        with torch.no_grad():
+            losses.append(float(torch.nn.functional.cross_entropy(module.eval()(x.clone()), y)))
+        found = [*metrics[metrics.event == "step"].loss, summary["loss"]]
+        torch.testing.assert_close(torch.tensor(found), torch.tensor(losses), rtol=1e-4, atol=1e-5)
+
+    def test_memory_of_images(self):
+        """Images and results of convolutions lie in memory otherwise here. That decides whether
+        reshape() is a view, which writes in place show."""
+        def flattened(x):
+            y = x.flatten(1)
+            y.mul_(2)
+            return x.reshape(len_of(x), -1) + y
+
+        def copied(x):
+            y = x.permute(0, 2, 3, 1).contiguous()
+            torch.relu_(y)
+            return y.flatten(1) + x.flatten(1)
+
+        def in_eval(x):
+            y = torch.nn.functional.dropout(x.reshape(len_of(x), -1), 0.0)
+            y.add_(1)
+            return x.flatten(1)
+
+        def from_input(x):
+            y = x.permute(0, 2, 3, 1).reshape(len_of(x), -1, 8)
+            y *= 2
+            return x.flatten(1)
+
+        def viewed(x):
+            return torch.relu_(x.view(len_of(x), -1))
+
+        def as_complex(x):
+            return torch.view_as_complex(x.reshape(len_of(x), 8, -1, 2)).abs().repeat(1, 1, 2).flatten(1)
+
+        def views(x):  # no write: memory stays channels-last
+            return x.view(len_of(x), -1) + x.view_as(torch.empty(len_of(x), 8 * 36))
+
+        def len_of(x):
+            return x.shape[0]
+
+        class Convolves(torch.nn.Module):
+            def __init__(self, then):
+                super().__init__()
+                self.then = then
+                self.convolution, self.head = torch.nn.Conv2d(3, 8, 3), torch.nn.Linear(8 * 36, 3)
+
+            def forward(self, x):
+                if self.then is copied:
+                    x.permute(0, 2, 3, 1).contiguous().sub_(0.5)  # the input stays
+                return self.head(self.then(self.convolution(x)))
+
+        torch.manual_seed(5)
+        x = torch.randn(16, 3, 8, 8)
+        for then in (flattened, copied, in_eval, from_input, viewed, as_complex, views):
+            with self.subTest(then.__name__):
+                self.expect_like_pytorch(then.__name__, Convolves(then), x)
+        with self.subTest("a module in channels-last memory"):
+            module = Convolves(flattened).to(memory_format=torch.channels_last)
+            self.expect_like_pytorch("channels_last", module, x)
+
+    def test_types_and_sizes_as_in_pytorch(self):
+        """Complex numbers, buffers and parameters in other types than fp32, sizes by values."""
+        class Types(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.head = torch.nn.Linear(4, 8), torch.nn.Linear(8, 3)
+                self.exact = torch.nn.Linear(8, 8).double()
+                self.matrix = torch.nn.Parameter(torch.randn(8, 8, dtype=torch.double) / 3)
+                self.register_buffer("table", torch.randn(8, 8, dtype=torch.double))
+                self.register_buffer("rough", torch.randn(8, 8).half() / 3)
+                self.frozen = torch.nn.Linear(8, 8).bfloat16().requires_grad_(False)
+
+            def forward(self, x):
+                x = torch.tanh(self.body(x))
+                pairs = torch.view_as_complex(x.view(-1, 4, 2)) * (1 + 2j)
+                x = torch.view_as_real(pairs + x.view(-1, 4, 2)[..., 0].to(torch.complex64)).flatten(1)
+                x = x * x[x > 0].mean() + x.masked_select(x < 0).sum() / 100
+                y = self.exact(x.double() @ self.table)
+                x = (y + torch.einsum("bi,ij->bj", y, self.matrix)).float()
+                x = torch.tanh(x).half() @ self.rough
+                return self.head(x.float() + self.frozen(x.bfloat16()).float())
+
+        torch.manual_seed(6)
+        self.expect_like_pytorch("types", Types(), torch.randn(16, 4))
+
+    def test_frozen_norms(self):
+        """The statistics of frozen norms stay as they are, bit by bit, through averages of three
+        workers and the renewal of other norms' statistics."""
+        torch.manual_seed(3)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(),
+                                  torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8),
+                                  torch.nn.Linear(8, 3))
+        net[1].running_mean.uniform_(-1, 1)
+        net[1].running_var.uniform_(0.5, 2)
+        net[1].eval()
+        frozen = {name: value.clone() for name, value in net[1].named_buffers()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            abtrain.save_model(net, torch.randn(4, 4), self.folder / "net.pt2")
+        done = self.train(self.folder / "net.pt2", "run", "workers=3", "data.batch_size=4",
+                          "method.name=local-sgd", "method.sync_every=2 steps",
+                          "evaluate.norm_batches=2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        net.load_state_dict(abtrain.load_weights(self.folder / "run/model.safetensors"),
+                            strict=False)
+        for name in ("running_mean", "running_var"):
+            self.assertTrue(torch.equal(getattr(net[1], name), frozen[name]), name)
+            self.assertFalse(torch.equal(getattr(net[4], name), frozen[name]), name)
+        x = abtrain_array(self.folder / "data/test.safetensors", "x")
+        y = abtrain_array(self.folder / "data/test.safetensors", "y")
+        with torch.no_grad():
+            loss = float(torch.nn.functional.cross_entropy(net.eval()(x), y.long()))
+        self.assertAlmostEqual(abtrain.load_run(self.folder / "run")[1]["loss"], loss, delta=1e-5)
 
     def test_lengths_and_batches_other_than_at_export(self):
         class Language(torch.nn.Module):
@@ -449,11 +599,15 @@ class SaveModel(unittest.TestCase):
                      f"model.file={self.folder}/2.pt2", f"output={self.folder}"]
         said = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
         self.assertEqual(said.returncode, 78, said.stderr)
-        self.assertRegex(said.stderr, "model.file: .*2.pt2: .*exported in evaluation mode.*"
+        self.assertRegex(said.stderr, "model.file: .*2.pt2: nothing .*is in training mode.*frozen.*"
                                       "model.eval_mode: true")
-        said = subprocess.run(arguments + ["model.eval_mode=true"], capture_output=True, text=True,
-                              timeout=60)
+        arguments.append("model.eval_mode=true")
+        said = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
         self.assertEqual(said.returncode, 0, said.stderr)
+        said = subprocess.run([*arguments, "model.drop_rate=0.5"], capture_output=True, text=True,
+                              timeout=60)
+        self.assertEqual(said.returncode, 78, said.stderr)
+        self.assertRegex(said.stderr, "model.drop_rate: .*own dropout.*got 0.5")
 
     def test_a_compressed_file(self):
         """Records that unpack to more than the file are not unpacked."""

@@ -49,7 +49,7 @@ void LocalTraining::archive(state::Archive& archive) {
       plan_.fragments, begun);
   if (archive.is_loading()) {
     flight_ = Flight{fragment, begun, /*settled=*/true};
-    if (plan_.ends_round(fragment) && !context_.model.buffers().empty()) {
+    if (plan_.ends_round(fragment) && context_.model.updates_buffers()) {
       flight_->statistics = flattened(statistics_of(context_.model));  // only sets the sizes
     }
   }

@@ -100,7 +100,7 @@ void LocalTraining::begin_fragment(std::int64_t fragment, std::int64_t t) {
   weigh(scratch_.narrow(0, 0, fragments_[index].numel), world_weight());
   exchanges_[index]->start(t);
   flight_ = Flight{fragment, t};
-  if (plan_.ends_round(fragment) && !context_.model.buffers().empty()) {
+  if (plan_.ends_round(fragment) && context_.model.updates_buffers()) {
     flight_->statistics = flattened(statistics_of(context_.model));
     weigh(flight_->statistics, world_weight());
     flight_->pending =

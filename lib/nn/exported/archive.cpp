@@ -20,9 +20,10 @@ using nlohmann::ordered_json;
 
 constexpr at::ScalarType kNone = at::ScalarType::Undefined;
 // Indexed by the schema's type numbers.
-constexpr at::ScalarType kTypes[] = {kNone,     at::kByte, at::kChar,  at::kShort,   at::kInt,
-                                     at::kLong, at::kHalf, at::kFloat, at::kDouble,  kNone,
-                                     kNone,     kNone,     at::kBool,  at::kBFloat16};
+constexpr at::ScalarType kTypes[] = {
+    kNone,     at::kByte,    at::kChar,   at::kShort, at::kInt,          at::kLong,
+    at::kHalf, at::kFloat,   at::kDouble, kNone,      at::kComplexFloat, at::kComplexDouble,
+    at::kBool, at::kBFloat16};
 constexpr std::int64_t kFirstComplex = 9, kLastComplex = 11;
 
 // Limit for the total size of all tensors, as a multiple of the file's size: tensors may share
@@ -201,6 +202,11 @@ const std::vector<std::string>& ExportArchive::names_of(const std::string& name)
 }
 
 at::Tensor ExportArchive::read(const std::string& name) const {
+  const at::Tensor tensor = stored(name);
+  return tensor.is_floating_point() ? tensor.to(at::kFloat) : tensor;
+}
+
+at::Tensor ExportArchive::stored(const std::string& name) const {
   const Entry& e = entry(name);
   try {
     const std::size_t size = file_->getRecordSize(e.record);
@@ -212,8 +218,7 @@ at::Tensor ExportArchive::read(const std::string& name) const {
         formatted("tensor '{}' does not fit its bytes", name));
     file_->getRecord(e.record, whole.mutable_data_ptr(), whole.nbytes());
     check_crc(e.record, whole.const_data_ptr(), size);
-    const at::Tensor tensor = whole.as_strided(e.sizes, e.strides, e.offset).contiguous();
-    return tensor.is_floating_point() ? tensor.to(at::kFloat) : tensor;
+    return whole.as_strided(e.sizes, e.strides, e.offset).contiguous();
   } catch (const c10::Error& error) {
     if (device::is_out_of_memory(error)) {
       throw;

@@ -47,9 +47,10 @@ class ExportArchive {
   const Entry& entry(const std::string& name) const;
   // All names of the tensor with this name, in state dict order: tied parameters have several.
   const std::vector<std::string>& names_of(const std::string& name) const;
-  // Reads the tensor of this name: contiguous, on the CPU, converted to fp32 if it is
-  // floating-point. Throws Error(DamagedData), also if its bytes have changed since they were
-  // written.
+  // Reads the tensor of this name: contiguous, on the CPU, in its own type. Throws
+  // Error(DamagedData), also if its bytes have changed since they were written.
+  at::Tensor stored(const std::string& name) const;
+  // The same, converted to fp32 if it is floating-point.
   at::Tensor read(const std::string& name) const;
 
   // Throws Error(DamagedData), "PATH: damaged export: WHAT".

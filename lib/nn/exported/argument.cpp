@@ -25,11 +25,14 @@ double number_of(const ordered_json& value) {
   return value.get<double>();
 }
 
-// Reads a number of kind as_float or as_bool; any other kind is an integer.
+// Reads a number of kind as_float, as_bool or as_complex; any other kind is an integer.
 c10::IValue scalar_of(
     const std::string& kind, const ordered_json& what, const ExportArchive& archive) {
   if (kind == "as_float") {
     return number_of(what);
+  }
+  if (kind == "as_complex") {
+    return c10::complex<double>(number_of(what.at("real")), number_of(what.at("imag")));
   }
   return kind == "as_bool" ? c10::IValue(what.get<bool>()) : c10::IValue(archive.whole(what));
 }
@@ -63,7 +66,7 @@ GraphArgument read_value(
     } else {
       a.constant = scalar_of(form, content, archive);
     }
-  } else if (kind == "as_int" || kind == "as_float" || kind == "as_bool") {
+  } else if (kind == "as_int" || kind == "as_float" || kind == "as_bool" || kind == "as_complex") {
     a.constant = scalar_of(kind, what, archive);
   } else if (kind == "as_string") {
     a.constant = what.get<std::string>();
@@ -106,9 +109,10 @@ c10::IValue tensor_or_none(const c10::IValue& value) {
   }
   const at::Tensor tensor = at::scalar_tensor(
       value.toScalar(), at::TensorOptions(
-                            value.isDouble() ? at::kDouble
-                            : value.isBool() ? at::kBool
-                                             : at::kLong));
+                            value.isDouble()          ? at::kDouble
+                            : value.isComplexDouble() ? at::kComplexDouble
+                            : value.isBool()          ? at::kBool
+                                                      : at::kLong));
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);  // promotes types as a number does
   return tensor;
 }

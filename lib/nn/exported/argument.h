@@ -47,7 +47,8 @@ GraphArgument read_argument(
     const ExportArchive& archive);
 
 // If `value` is a number, returns the 0-D tensor that PyTorch would make of it for an operator that
-// expects a tensor: fp64, int64 or bool, weak in type promotion. Returns any other value unchanged.
+// expects a tensor: fp64, complex128, int64 or bool, weak in type promotion. Returns any other
+// value unchanged.
 c10::IValue tensor_or_none(const c10::IValue& value);
 
 // Converts a constant to the type `wanted` by an operator's schema: a number to a tensor, to a

@@ -1,7 +1,5 @@
 #include "nn/exported/evaluation_mode.h"
 
-#include <optional>
-
 #include "base/text.h"
 #include "nn/exported/steps.h"
 
@@ -16,16 +14,6 @@ std::optional<bool> flag_of(const GraphNode& node, const char* name) {
              : std::nullopt;
 }
 
-// True if the node is a norm that normalizes by the batch and updates its running statistics; false
-// if it normalizes by its running statistics; nullopt if it is not a norm with running statistics.
-std::optional<bool> norm_trains(const GraphNode& node) {
-  const GraphArgument* const mean = node.find("running_mean");
-  if (mean == nullptr || !mean->value()) {
-    return std::nullopt;
-  }
-  return flag_of(node, node.find("training") != nullptr ? "training" : "use_input_stats");
-}
-
 // True if the node is dropout with a rate above 0 that is active in training; false if it is
 // switched off; nullopt if it is not dropout.
 std::optional<bool> drops(const GraphNode& node) {
@@ -37,6 +25,14 @@ std::optional<bool> drops(const GraphNode& node) {
 }
 
 }  // namespace
+
+std::optional<bool> norm_trains(const GraphNode& node) {
+  const GraphArgument* const mean = node.find("running_mean");
+  if (mean == nullptr || !mean->value()) {
+    return std::nullopt;
+  }
+  return flag_of(node, node.find("training") != nullptr ? "training" : "use_input_stats");
+}
 
 std::string why_untrainable(const ExportedGraph& graph) {
   std::string norm;
@@ -56,8 +52,9 @@ std::string why_untrainable(const ExportedGraph& graph) {
     return "";
   }
   return formatted(
-      "the model was exported in evaluation mode: even in training, {}{}{}. Export it in training "
-      "mode, as abtrain.save_model() does, or set model.eval_mode: true to train it like this",
+      "nothing in the model is in training mode: even in training, {}{}{}. If these are frozen on "
+      "purpose, set model.eval_mode: true; if the model was exported after eval(), export it after "
+      "train()",
       norm, norm.empty() || dropout.empty() ? "" : ", and ", dropout);
 }
 

@@ -43,6 +43,7 @@ class Exported : public Layer {
       for (const GraphNode& node : graph_.nodes) {
         steps_.push_back({node, weight_use(node)});
       }
+      as_laid_out_ = depends_on_layout(graph_.nodes);
       make_tensors(archive);
       make_steps();
     } catch (const c10::Error& error) {
@@ -58,8 +59,10 @@ class Exported : public Layer {
   at::Tensor forward(const at::Tensor& given, const Pass& pass) override {
     std::vector<std::int64_t> sizes = {given.size(0)};
     sizes.insert(sizes.end(), sizes_.begin(), sizes_.end());
-    const at::Tensor input =
-        sizes_.empty() || given.sizes() == sizes ? given : given.reshape(sizes);
+    at::Tensor input = sizes_.empty() || given.sizes() == sizes ? given : given.reshape(sizes);
+    if (as_laid_out_) {
+      input = laid_out(input, graph_.input_meta);
+    }
     const GraphSizes found(input.sizes().begin(), input.sizes().end());
     ABT_CHECK(
         fits(graph_.input_meta.sizes, found), Config, "model.file: {} takes inputs of {}, got {}",
@@ -80,7 +83,8 @@ class Exported : public Layer {
         if (own.tensor.device() != input.device()) {  // a constant
           own.tensor = own.tensor.to(input.device());
         }
-        values[static_cast<std::size_t>(own.value)] = own.tensor;
+        const bool casts = own.type && own.tensor.scalar_type() != *own.type;
+        values[static_cast<std::size_t>(own.value)] = casts ? own.tensor.to(*own.type) : own.tensor;
       }
     }
     Pass exact = pass;
@@ -100,6 +104,16 @@ class Exported : public Layer {
         } else {
           const c10::impl::ExcludeDispatchKeyGuard no_autocast(kAutocast);
           placed.step(exact_frame);
+        }
+        if (as_laid_out_ && placed.node.target.find("conv") != std::string::npos) {
+          // Here weights are channels-last, and so are results.
+          for (const ValueId id : placed.node.outputs) {
+            const auto declared = graph_.results.find(id);
+            frame.store(
+                id, laid_out(
+                        values.at(static_cast<std::size_t>(id)).toTensor(),
+                        declared == graph_.results.end() ? GraphMeta() : declared->second));
+          }
         }
         check_memory(
             graph_, placed.node, values, input.size(0), input.dim() > 1 ? input.size(1) : 0);
@@ -137,7 +151,7 @@ class Exported : public Layer {
       } else if (own.kind == GraphTensor::Kind::Parameter) {
         tensors.parameter(prefix + own.name, own.tensor, own.decays, {});
       } else if (own.kind == GraphTensor::Kind::Buffer) {
-        tensors.buffer(prefix + own.name, own.tensor);
+        tensors.buffer(prefix + own.name, own.tensor, own.is_fixed);
       }
     }
   }
@@ -190,7 +204,9 @@ class Exported : public Layer {
     ValueId value;
     std::optional<Weight> weight = {};
     at::Tensor tensor = {};  // undefined for a weight
+    std::optional<at::ScalarType> type = {};  // in which the graph takes it; nullopt: the tensor's
     bool decays = false;
+    bool is_fixed = false;  // a buffer that only frozen norms use
     bool is_trained() const {
       return weight || kind == GraphTensor::Kind::Parameter;
     }
@@ -201,6 +217,15 @@ class Exported : public Layer {
     Step step = {};
     std::vector<ValueId> releases = {};  // values that nothing reads after this step
   };
+
+  // The tensor in the memory format that the file declares: channels-last or contiguous.
+  static at::Tensor laid_out(const at::Tensor& tensor, const GraphMeta& declared) {
+    const bool is_last = declared.channels_last;
+    return tensor.contiguous(
+        is_last && tensor.dim() == 4   ? at::MemoryFormat::ChannelsLast
+        : is_last && tensor.dim() == 5 ? at::MemoryFormat::ChannelsLast3d
+                                       : at::MemoryFormat::Contiguous);
+  }
 
   // Checks the actual result, because the shape that the file declares, output_meta, may be wrong.
   at::Tensor checked(const c10::IValue& value, const at::Tensor& input) const {
@@ -264,6 +289,7 @@ class Exported : public Layer {
     std::set<ValueId> multiplied;  // by nodes that multiply matrices
     std::set<ValueId> embedded;    // tables of embeddings
     std::set<ValueId> statistics;
+    std::set<ValueId> updated;  // those of norms that are not frozen
     for (const GraphNode& node : graph_.nodes) {
       const std::vector<ValueId> inputs = node.inputs();
       read.insert(inputs.begin(), inputs.end());
@@ -280,11 +306,31 @@ class Exported : public Layer {
         const GraphArgument* const argument = node.find(name);
         if (argument != nullptr && argument->value()) {
           statistics.insert(*argument->value());
+          if (norm_trains(node) == true) {
+            updated.insert(*argument->value());
+          }
         }
       }
     }
     const std::map<ValueId, std::optional<WeightUse>> forms = weight_forms();
     const std::set<ValueId> trained = values_with_gradients(graph_);
+    const auto is_trained = [&](const GraphTensor& tensor) {
+      return tensor.kind == GraphTensor::Kind::Parameter && archive.entry(tensor.name()).trained &&
+             trained.contains(tensor.value);
+    };
+    // Trained parameters are fp32, even if the file has them in 16 bits. Where it has, all else
+    // becomes fp32 with them; otherwise it keeps its type, as in PyTorch.
+    std::set<at::ScalarType> widened;
+    for (const GraphTensor& tensor : graph_.tensors) {
+      const at::ScalarType type = archive.entry(tensor.name()).type;
+      if (is_trained(tensor) && type != at::kDouble) {
+        widened.insert(type);
+      }
+    }
+    const auto values_of = [&](const GraphTensor& tensor) {
+      return widened.contains(archive.entry(tensor.name()).type) ? archive.read(tensor.name())
+                                                                 : archive.stored(tensor.name());
+    };
     for (const GraphTensor& tensor : graph_.tensors) {
       const auto& entry = archive.entry(tensor.name());
       for (std::size_t i = 1; i < tensor.names.size(); ++i) {
@@ -298,10 +344,9 @@ class Exported : public Layer {
              read.contains(tensor.value)});
       }
       Own own{tensor.name(), tensor.kind, tensor.value};
-      if (tensor.kind == GraphTensor::Kind::Parameter &&
-          !(entry.trained && trained.contains(tensor.value))) {
+      if (tensor.kind == GraphTensor::Kind::Parameter && !is_trained(tensor)) {
         own.kind = GraphTensor::Kind::Constant;
-        own.tensor = archive.read(tensor.name());
+        own.tensor = values_of(tensor);
         form_.constants.push_back({tensor.name(), own.tensor, /*is_frozen=*/true});
       } else if (tensor.kind == GraphTensor::Kind::Parameter) {
         const auto form = forms.find(tensor.value);
@@ -313,12 +358,16 @@ class Exported : public Layer {
             "model.file: {}: parameter '{}' does not hold floating-point numbers", path_,
             tensor.name());
         own.tensor = own.weight ? at::Tensor() : at::zeros(entry.sizes);
+        if (!own.weight && entry.type == at::kDouble) {
+          own.type = at::kDouble;
+        }
         own.decays = entry.sizes.size() > 1 && multiplied.contains(tensor.value) &&
                      !embedded.contains(tensor.value);
       } else if (read.contains(tensor.value)) {
-        own.tensor = archive.read(tensor.name());
-        own.kind = statistics.contains(tensor.value) ? GraphTensor::Kind::Buffer
-                                                     : GraphTensor::Kind::Constant;
+        const bool is_statistic = statistics.contains(tensor.value);
+        own.tensor = is_statistic ? archive.read(tensor.name()) : values_of(tensor);
+        own.kind = is_statistic ? GraphTensor::Kind::Buffer : GraphTensor::Kind::Constant;
+        own.is_fixed = !updated.contains(tensor.value);
       } else {
         continue;
       }
@@ -332,9 +381,6 @@ class Exported : public Layer {
   }
 
   void make_steps() {
-    // If a value is written in place later, views of it must stay views.
-    const std::map<ValueId, ValueId> roots = view_roots(graph_.nodes);
-    const std::map<ValueId, std::size_t> last_written = last_writes(graph_.nodes, roots);
     std::map<ValueId, std::size_t> last_use;
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       auto& [node, use, step, releases] = steps_[i];
@@ -344,10 +390,7 @@ class Exported : public Layer {
       if (own != own_.end()) {
         step = make_product(*own->weight, *use, node.outputs[0]);
       } else {
-        const ValueId first =
-            node.arguments.empty() ? -1 : root_of(roots, node.arguments[0].value().value_or(-1));
-        const auto written = last_written.find(first);
-        step = make_step(node, written == last_written.end() || written->second < i, path_);
+        step = make_step(node, as_laid_out_, path_);
       }
       for (const ValueId id : node.inputs()) {
         last_use[id] = i;
@@ -372,6 +415,7 @@ class Exported : public Layer {
   std::string path_;
   std::vector<std::int64_t> sizes_;
   ExportedGraph graph_;
+  bool as_laid_out_ = false;  // tensors must lie in memory as in PyTorch
   GraphSizes result_sizes_;
   std::optional<at::Device> device_;  // device of the last pass
   double memory_ = 0;                 // that device's memory in bytes

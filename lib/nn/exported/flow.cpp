@@ -28,11 +28,16 @@ bool GraphNode::writes(std::size_t argument) const {
 }
 
 std::map<ValueId, ValueId> view_roots(const std::vector<GraphNode>& nodes) {
+  // These may return their argument itself, though their schemas do not say so.
+  static const std::set<std::string> kPassing = {"aten::dropout",    "aten::feature_dropout",
+                                                 "aten::type_as",    "aten::atleast_1d",
+                                                 "aten::atleast_2d", "aten::atleast_3d"};
   std::map<ValueId, ValueId> roots;
   for (const GraphNode& node : nodes) {
     for (std::size_t i = 0; node.op && i < node.arguments.size(); ++i) {
       const std::optional<ValueId> value = node.arguments[i].value();
-      if (value && node.op->schema().arguments()[i].alias_info() != nullptr) {
+      if (value && (node.op->schema().arguments()[i].alias_info() != nullptr ||
+                    (i == 0 && kPassing.contains(node.target)))) {
         const ValueId root = root_of(roots, *value);
         for (const ValueId output : node.outputs) {
           roots[output] = root;
@@ -48,18 +53,32 @@ ValueId root_of(const std::map<ValueId, ValueId>& roots, ValueId id) {
   return place == roots.end() ? id : place->second;
 }
 
-std::map<ValueId, std::size_t> last_writes(
-    const std::vector<GraphNode>& nodes, const std::map<ValueId, ValueId>& roots) {
-  std::map<ValueId, std::size_t> last;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    for (std::size_t a = 0; nodes[i].op && a < nodes[i].arguments.size(); ++a) {
-      const std::optional<ValueId> value = nodes[i].arguments[a].value();
-      if (value && nodes[i].writes(a)) {
-        last[root_of(roots, *value)] = i;
+bool depends_on_layout(const std::vector<GraphNode>& nodes) {
+  static const std::set<std::string> kViewsOrCopies = {
+      "aten::view",    "aten::view_as", "aten::reshape",    "aten::reshape_as",
+      "aten::flatten", "aten::ravel",   "aten::contiguous", "aten::to"};
+  static const std::set<std::string> kOfMemory = {
+      "aten::view_as_complex", "aten::sym_stride", "aten::sym_storage_offset"};
+  const std::map<ValueId, ValueId> roots = view_roots(nodes);
+  std::set<ValueId> written;  // by later nodes
+  for (const GraphNode& node : std::views::reverse(nodes)) {
+    const std::optional<ValueId> first =
+        node.arguments.empty() ? std::nullopt : node.arguments[0].value();
+    // view(dtype) takes the bytes as another type.
+    const bool is_of_memory =
+        kOfMemory.contains(node.target) ||
+        (node.target == "aten::view" && node.op->schema().overload_name() == "dtype");
+    if (is_of_memory || (first && kViewsOrCopies.contains(node.target) &&
+                         written.contains(root_of(roots, *first)))) {
+      return true;
+    }
+    for (std::size_t i = 0; i < node.arguments.size(); ++i) {
+      if (const auto value = node.arguments[i].value(); value && node.writes(i)) {
+        written.insert(root_of(roots, *value));
       }
     }
   }
-  return last;
+  return false;
 }
 
 std::set<ValueId> values_with_gradients(const ExportedGraph& graph) {

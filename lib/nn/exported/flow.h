@@ -10,15 +10,16 @@
 
 namespace abtrain::nn {
 
-// Maps each value that is a view to the value, not a view itself, whose memory it shares.
+// Maps each value that is, or may be, a view to the value, not a view itself, whose memory it
+// shares.
 std::map<ValueId, ValueId> view_roots(const std::vector<GraphNode>& nodes);
 // The value whose memory `id` shares; `id` itself if it is not a view.
 ValueId root_of(const std::map<ValueId, ValueId>& roots, ValueId id);
 
-// For each value that is written in place, directly or through a view (`roots`: from view_roots()):
-// the index of the last node that writes it.
-std::map<ValueId, std::size_t> last_writes(
-    const std::vector<GraphNode>& nodes, const std::map<ValueId, ValueId>& roots);
+// Whether the graph computes what it does in PyTorch only if its tensors lie in memory as there.
+// So it is if a later node writes in place to what reshape() and the like have returned: by the
+// layout, that is a view or a copy. Complex views exist for some layouts only.
+bool depends_on_layout(const std::vector<GraphNode>& nodes);
 
 // The values that the result's gradient may reach; excludes values that are only read behind
 // detach() or within no_grad().

@@ -147,11 +147,11 @@ class GraphReader {
         graph_.input = define(name);
         const ordered_json& sizes = graph.at("tensor_values").at(name).at("sizes");
         if (!sizes.empty()) {
-          graph_.examples = hint_of(sizes[0]);
+          graph_.examples = std::max(1.0, hint_of(sizes[0]));
           batch_ = expression_of(sizes[0]);
         }
         if (sizes.size() > 1) {
-          graph_.length = hint_of(sizes[1]);
+          graph_.length = std::max(1.0, hint_of(sizes[1]));
           length_ = expression_of(sizes[1]);
         }
         graph_.input_meta = meta_of(graph, name);
@@ -220,6 +220,14 @@ class GraphReader {
         result.length_power += of_length;
       }
     }
+    const auto strides = meta.find("strides");
+    const std::size_t dims = result.sizes.size();
+    if (strides != meta.end() && strides->size() == dims && (dims == 4 || dims == 5)) {
+      const auto is_one = [&](std::size_t i) {
+        return (*strides)[i].contains("as_int") && archive_.whole((*strides)[i].at("as_int")) == 1;
+      };
+      result.channels_last = is_one(1) && !is_one(dims - 1);
+    }
     return result;
   }
   // A dynamic size in SymPy's form, such as "s77" or "64*s77"; empty for a fixed one.
@@ -228,11 +236,11 @@ class GraphReader {
     return size.contains(place) && size.at(place).is_string() ? size.at(place).get<std::string>()
                                                               : std::string();
   }
-  // The value that a size had at export; 1 if the file does not say.
+  // The value that a size had at export; 0 if the file does not say.
   double hint_of(const ordered_json& size) const {
     const ordered_json::json_pointer place("/as_expr/hint/as_int");
     return size.contains(place) ? std::max(1.0, static_cast<double>(archive_.whole(size.at(place))))
-                                : 1;
+                                : 0;
   }
 
   void read_nodes(const ordered_json& graph, const Modes& modes) {

@@ -54,11 +54,14 @@ using GraphSizes = std::vector<std::optional<std::int64_t>>;
 struct GraphMeta {
   at::ScalarType type = at::ScalarType::Undefined;
   GraphSizes sizes;
-  double numbers = 1;  // element count in the batch used for the export
+  // Element count in the batch used for the export; 0 if the file does not say, as for sizes that
+  // depend on values.
+  double numbers = 1;
   // The powers of the number of examples and of the input's second size (tokens) in the element
   // count.
   int batch_power = 0;
   int length_power = 0;
+  bool channels_last = false;
 };
 
 // FileForm::library of exported models.

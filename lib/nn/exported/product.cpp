@@ -86,9 +86,14 @@ Step make_product(const Weight& weight, const WeightUse& use, ValueId output) {
       return id < 0 ? at::Tensor() : frame.values[static_cast<std::size_t>(id)].toTensor();
     };
     const at::Tensor x = tensor(use.input);
-    const at::Tensor bias = tensor(use.bias);
+    const bool is_double = x.scalar_type() == at::kDouble;  // the result is, too
+    const at::Tensor given = tensor(use.bias);
+    const at::Tensor bias = given.defined() && is_double ? given.to(at::kFloat) : given;
+    const auto store = [&](const at::Tensor& y) {
+      frame.store(output, is_double ? y.to(at::kDouble) : y);
+    };
     if (use.convolves) {
-      frame.store(output, apply_conv(weight, bias, x, use.window, frame.pass));
+      store(apply_conv(weight, bias, x, use.window, frame.pass));
       return;
     }
     TORCH_CHECK(
@@ -97,7 +102,7 @@ Step make_product(const Weight& weight, const WeightUse& use, ValueId output) {
     // addmm may add a matrix instead of a bias vector.
     const bool is_vector = !bias.defined() || bias.dim() == 1;
     const at::Tensor y = apply_linear(weight, is_vector ? bias : at::Tensor(), x, frame.pass);
-    frame.store(output, is_vector ? y : y + bias);
+    store(is_vector ? y : y + bias);
   };
 }
 

@@ -14,6 +14,7 @@
 #include "base/mapped.h"
 #include "base/text.h"
 #include "nn/dropout.h"
+#include "nn/exported/mixed_types.h"
 #include "nn/exported/operators.h"
 #include "nn/gelu.h"
 
@@ -35,6 +36,7 @@ class OperatorCall {
   explicit OperatorCall(const GraphNode& node)
       : op_(*node.op),
         checks_(argument_checks(node.op->schema())),
+        mixed_types_(mixed_types(node)),
         outputs_(node.outputs),
         call_(node.norm_call),
         calls_(node.norm_calls) {
@@ -81,6 +83,9 @@ class OperatorCall {
     }
     if (generator_ >= 0 && frame.pass.random.defined()) {
       stack[static_cast<std::size_t>(generator_)] = frame.pass.random;
+    }
+    if (frame.pass.precision.type != at::kFloat) {
+      cast_mixed(stack, mixed_types_);
     }
     for (const ArgumentCheck& check : checks_) {
       check(stack);
@@ -137,6 +142,7 @@ class OperatorCall {
 
   c10::OperatorHandle op_;
   std::vector<ArgumentCheck> checks_;
+  MixedTypes mixed_types_;
   torch::jit::Stack stack_;  // with all constants in place
   std::vector<Read> read_;
   std::vector<std::size_t> training_;  // flags that are false in evaluations
@@ -323,7 +329,7 @@ double rate_of(const GraphNode& node, const char* name) {
   return argument != nullptr && argument->constant.isDouble() ? argument->constant.toDouble() : 0;
 }
 
-Step make_step(const GraphNode& node, bool copies, const std::string& path) {
+Step make_step(const GraphNode& node, bool as_laid_out, const std::string& path) {
   if (!node.op) {
     const std::string name = node.target.substr(node.target.find('.') + 1);
     const std::vector<GraphArgument> arguments = node.arguments;
@@ -344,16 +350,20 @@ Step make_step(const GraphNode& node, bool copies, const std::string& path) {
       return c10::IValue(frame.tensor_of(first).size(dimension));
     });
   }
-  if (node.target == "aten::view" && copies && node.op->schema().overload_name().empty()) {
+  const bool is_view_as = node.target == "aten::view_as";
+  if (!as_laid_out && (is_view_as || node.target == "aten::view") &&
+      node.op->schema().overload_name().empty()) {
     GraphNode reshape = node;
-    reshape.op = c10::Dispatcher::singleton().findSchema({"aten::reshape", ""});
+    reshape.op = c10::Dispatcher::singleton().findSchema(
+        {is_view_as ? "aten::reshape_as" : "aten::reshape", ""});
     return OperatorCall(reshape);
   }
   if (node.target == "aten::gelu" && node.arguments.at(1).constant.isString() &&
       node.arguments[1].constant.toStringRef() == "tanh") {
     return compute(node, [=](const Frame& frame) {
       const at::Tensor& x = frame.tensor_of(first);
-      return c10::IValue(frame.pass.plain ? at::gelu(x, "tanh") : gelu_tanh(x));
+      const bool is_usual = frame.pass.plain || as_laid_out;  // gelu_tanh() returns rows
+      return c10::IValue(is_usual ? at::gelu(x, "tanh") : gelu_tanh(x));
     });
   }
   if (node.target.starts_with("aten::dropout") ||

@@ -29,10 +29,10 @@ using Step = std::function<void(const Frame& frame)>;
 // statistics, and random numbers are replaced by their means. While a pass collects statistics,
 // norms with running statistics update them.
 //
-// `copies`: a view may be replaced by a copy if the memory layout allows no view. Throws
-// Error(Config) for an operator that draws random numbers other than for dropout or stochastic
-// depth.
-Step make_step(const GraphNode& node, bool copies, const std::string& path);
+// `as_laid_out`: tensors lie in memory as in PyTorch (depends_on_layout()). Else a view becomes a
+// copy if the layout allows no view. Throws Error(Config) for an operator that draws random numbers
+// other than for dropout or stochastic depth.
+Step make_step(const GraphNode& node, bool as_laid_out, const std::string& path);
 
 // The rate of a node's dropout: its constant argument `name`; 0 if it has none.
 double rate_of(const GraphNode& node, const char* name);
