@@ -105,7 +105,7 @@ class Prepared : public ::testing::Test {
 TEST_F(Prepared, HasDataLengthAndTheSameWeightsForAll) {
   train::Setup setup;
   prepare(
-      setup, options_, host_, [](const std::string&) {}, log_);
+      setup, options_, /*resumes=*/false, host_, [](const std::string&) {}, log_);
   // 12 of 16 images, 2 workers with 3 images per step.
   EXPECT_EQ(setup.dataset.train.size(), 12);
   EXPECT_EQ(setup.validation.size(), 4);
@@ -133,7 +133,7 @@ TEST_F(Prepared, SaysFirstWhatWasRead) {
   Log log(LogLevel::Info, descriptor);
   train::Setup setup;
   prepare(
-      setup, options_, host_, [](const std::string&) {}, log);
+      setup, options_, /*resumes=*/false, host_, [](const std::string&) {}, log);
   ::close(descriptor);
   const std::string text = read_file(file);
   for (const std::string& line :
@@ -150,7 +150,7 @@ TEST_F(Prepared, RefusesWhatDoesNotFitTheData) {
   train::Setup setup;
   const auto prepare_now = [&] {
     prepare(
-        setup, options_, host_, [](const std::string&) {}, log_);
+        setup, options_, /*resumes=*/false, host_, [](const std::string&) {}, log_);
   };
   options_.data.batch_size = 7;  // twice that is more than 12 images
   expect_error(prepare_now, ErrorKind::Config);
@@ -183,7 +183,7 @@ TEST_F(Prepared, RefusesAPartWithoutLabels) {
   const auto prepare_now = [&] {
     train::Setup setup;
     prepare(
-        setup, options_, host_, [](const std::string&) {}, log_);
+        setup, options_, /*resumes=*/false, host_, [](const std::string&) {}, log_);
   };
   write("train", 0, 8);
   write("test", 3, 2);
