@@ -24,8 +24,8 @@ struct Recording {
   // Values are numbered: 0 is the input, a tensor's number is its "value", and a node's "outputs"
   // are the numbers of its results (or null). If a node has the entry "lists", it returns its
   // outputs as one list. An argument is null or an object with one entry: "tensor" or "tensors":
-  // numbers of values; "int" or "ints"; "float" or "floats", as text; "bool" or "bools"; "text";
-  // "dtype" or "memory_format", by PyTorch's name.
+  // numbers of values; "int" or "ints"; "float" or "floats", as text; "complex": both parts, as
+  // text; "bool" or "bools"; "text"; "dtype" or "memory_format", by PyTorch's name.
   //
   // An integer that depends on the input's sizes is a list [c, b, t, bt], which stands for c + b B
   // + t T + bt B T with B examples of T tokens. The input's sizes are written likewise.

@@ -38,7 +38,7 @@ class Net(torch.nn.Module):
         return self.head(self.body(x.flatten(1)))
 
 
-def abtrain_array(file, name):
+def array_of(file, name):
     with safetensors.safe_open(file, "pt") as arrays:
         return arrays.get_tensor(name)
 
@@ -398,8 +398,8 @@ class SaveModel(unittest.TestCase):
         for name in ("running_mean", "running_var"):
             self.assertTrue(torch.equal(getattr(net[1], name), frozen[name]), name)
             self.assertFalse(torch.equal(getattr(net[4], name), frozen[name]), name)
-        x = abtrain_array(self.folder / "data/test.safetensors", "x")
-        y = abtrain_array(self.folder / "data/test.safetensors", "y")
+        x = array_of(self.folder / "data/test.safetensors", "x")
+        y = array_of(self.folder / "data/test.safetensors", "y")
         with torch.no_grad():
             loss = float(torch.nn.functional.cross_entropy(net.eval()(x), y.long()))
         self.assertAlmostEqual(abtrain.load_run(self.folder / "run")[1]["loss"], loss, delta=1e-5)
