@@ -78,6 +78,7 @@ TEST(StopSignals, WhatWasThereBeforeComesBack) {
 // Of a child that catches these signals before it has a StopSignals.
 int early_fate(const std::vector<int>& signals, bool stops) {
   const auto body = [&] {
+    ::signal(SIGINT, SIG_DFL);  // a script's background jobs ignore it
     catch_signals();
     for (const int number : signals) {
       ::raise(number);
