@@ -604,8 +604,8 @@ class SaveModel(unittest.TestCase):
         arguments.append("model.eval_mode=true")
         said = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
         self.assertEqual(said.returncode, 0, said.stderr)
-        said = subprocess.run([*arguments, "model.drop_rate=0.5"], capture_output=True, text=True,
-                              timeout=60)
+        said = subprocess.run([*arguments, "name=drops", "model.drop_rate=0.5"], capture_output=True,
+                              text=True, timeout=60)
         self.assertEqual(said.returncode, 78, said.stderr)
         self.assertRegex(said.stderr, "model.drop_rate: .*own dropout.*got 0.5")
 
