@@ -98,11 +98,12 @@ TEST_F(TextCommands, ARunOnTokensGoesOnWithTheSameBits) {
       "checkpoint.every=20 --set checkpoint.keep=3 ");
   expect_exit(0, tokens, {}, here());
   // The test text has moved since.
-  std::filesystem::rename(folder_.file("test.bin"), folder_.file("moved.bin"));
+  std::filesystem::create_directory(folder_.file("moved"));
+  std::filesystem::rename(folder_.file("test.bin"), folder_.file("moved/test.bin"));
   expect_exit(
       0,
       replaced(tokens, "--name run", "--name rest") +
-          "--set data.test=moved.bin --resume run/checkpoints/step-0000000020",
+          "--set data.test=moved/test.bin --resume run/checkpoints/step-0000000020",
       {}, here());
   EXPECT_EQ(
       content(folder_.file("run/model.safetensors")),
