@@ -236,8 +236,12 @@ void add_thin_sums(const at::Tensor& z, const at::Tensor& x, at::Tensor out) {
     return;
   }
   const Matrix narrow(z), rows(x), to(out);
+  // Threads take whole vectors, so that the same columns remain for any number of threads.
   at::parallel_for(
-      0, rows.columns, grain(rows.rows * to.rows), [&](std::int64_t begin, std::int64_t end) {
+      0, (rows.columns + kLanes - 1) / kLanes, grain(kLanes * rows.rows * to.rows),
+      [&](std::int64_t first_vector, std::int64_t last_vector) {
+        const std::int64_t begin = first_vector * kLanes;
+        const std::int64_t end = std::min(last_vector * kLanes, rows.columns);
         vectorized([&]() ABT_INLINED {
           // So few rows that the processor foresees which memory is read next.
           constexpr std::int64_t kBlock = 8;
