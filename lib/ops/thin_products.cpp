@@ -214,13 +214,16 @@ void thin_product(const at::Tensor& x, const at::Tensor& w, at::Tensor out) {
     return;
   }
   const Matrix rows(x), thin(w), to(out);
+  // All groups read a block of rows while it is in the cache; a multiple of kOthers. Threads take
+  // whole blocks, so that the bits do not depend on their number.
+  constexpr std::int64_t kBlock = 24;
   at::parallel_for(
-      0, rows.rows, grain(rows.columns * thin.rows), [&](std::int64_t begin, std::int64_t end) {
+      0, (rows.rows + kBlock - 1) / kBlock, grain(kBlock * rows.columns * thin.rows),
+      [&](std::int64_t first_block, std::int64_t last_block) {
         vectorized([&]() ABT_INLINED {
-          // All groups read these rows while they are in the cache; a multiple of kOthers.
-          constexpr std::int64_t kBlock = 24;
-          for (std::int64_t first = begin; first < end; first += kBlock) {
-            const std::int64_t last = std::min(end, first + kBlock);
+          for (std::int64_t block = first_block; block < last_block; ++block) {
+            const std::int64_t first = block * kBlock;
+            const std::int64_t last = std::min(first + kBlock, rows.rows);
             for_groups(thin.rows, [&]<int kThinRows>(std::int64_t k) ABT_INLINED {
               multiply_group<kThinRows>(rows, thin, to, first, last, k);
             });
@@ -236,7 +239,7 @@ void add_thin_sums(const at::Tensor& z, const at::Tensor& x, at::Tensor out) {
     return;
   }
   const Matrix narrow(z), rows(x), to(out);
-  // Threads take whole vectors, so that the same columns remain for any number of threads.
+  // Threads take whole vectors, for the same reason.
   at::parallel_for(
       0, (rows.columns + kLanes - 1) / kLanes, grain(kLanes * rows.rows * to.rows),
       [&](std::int64_t first_vector, std::int64_t last_vector) {
