@@ -1,5 +1,5 @@
 // Products with a thin matrix, one that has few rows, as PowerSGD and adapters need them. On the
-// CPU, for fp32 and at most kThin rows, they take a third to two thirds of the time of MKL's
+// CPU, for fp32 and at most kThin rows, they take 0.5 to 1 times as long as MKL's, most of them 0.7
 // (bench/bench_kernels.cpp); otherwise they are LibTorch's.
 //   const at::Tensor z = at::empty({x.size(0), w.size(0)}, x.options());
 //   ops::thin_product(x, w, z);
