@@ -44,8 +44,8 @@ std::vector<Field> in_use(const std::vector<Field>& fields);
 struct Instead {
   std::string key;
   std::string remark;
-  std::string harmless =
-      {};  // a value with which the word is ignored, as it changes nothing; *: any
+  // The value with which the word is ignored, because it changes nothing; *: any value.
+  std::string harmless = {};
 };
 using FindInstead = std::function<std::optional<Instead>(const std::string& name)>;
 // Returns advice for an error message, such as "use 'optimizer.lr'" or "abtrain has none; ...".

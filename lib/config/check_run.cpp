@@ -117,8 +117,7 @@ RunLength check_run(
   ABT_CHECK(
       options.model.drop_rate == 0 || options.model.name != "exported", Config,
       "model.drop_rate: expected 0, because an exported model has its own dropout; set the rates "
-      "in "
-      "the module before abtrain.save_model(); got {}",
+      "in the module before abtrain.save_model(); got {}",
       print_number(options.model.drop_rate));
   model_sizes(options, shape);  // throws if the ranks do not fit
   ABT_CHECK(

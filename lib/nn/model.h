@@ -75,7 +75,7 @@ class Model {
   const std::vector<NamedBuffer>& buffers() const {
     return tensors_.buffers;
   }
-  // Whether training updates any buffer.
+  // True if training updates a buffer: if one is not fixed.
   bool updates_buffers() const;
   // The default of method.keep_dense.
   const std::vector<std::string>& keep_dense() const {

@@ -16,7 +16,8 @@ namespace abtrain::ops {
 
 constexpr std::int64_t kThin = 16;
 
-// Whether thin_product() and add_thin_sums() have code of their own for x (n x m) and r thin rows.
+// True if thin_product() and add_thin_sums() do not call LibTorch for this x (n x m) and r thin
+// rows.
 bool has_thin_products(const at::Tensor& x, std::int64_t r);
 
 // out = x w^T, for x (n x m), w (r x m) and out (n x r, any strides).

@@ -58,8 +58,9 @@ class SafetensorsFile {
   at::Tensor read(const std::string& name, const std::vector<std::int64_t>& sizes) const;
   // Returns an int32 tensor on the CPU; the file must hold I32.
   at::Tensor read_integers(const std::string& name, const std::vector<std::int64_t>& sizes) const;
-  // Whether the tensor `name` has these values, which may be rounded to half precision there.
-  // Numbers that are not floating-point ones must be equal, whatever their dtypes.
+  // True if the tensor `name` of the file has the values of `tensor`. Floating-point values may
+  // differ as if the file held them in half precision; other values must be equal. The dtypes may
+  // differ.
   bool holds(const std::string& name, const at::Tensor& tensor) const;
   std::vector<std::int64_t> shape(const std::string& name) const;
   // An entry of the metadata; "" if there is none.

@@ -35,40 +35,37 @@ std::string trained_name(const nn::NamedWeight& w, nn::Factor which) {
 
 void AbTraining::average_dense(Event after) {
   const at::NoGradGuard no_grad;
-  if (groups_differ(context_.options, groups_)) {
-    const std::vector<at::Tensor> parts = dense_parts();
-    // Send the change of the values: a narrow wire dtype rounds only that.
-    at::Tensor mean = parts[0] - dense_start_;
-    at::Tensor unsent;
-    std::vector<at::Tensor> whole;  // sent without codes
-    if (outer_.codes_dense(after)) {
-      // The exchange treats dense parameters as factors of one role.
-      unsent = std::move(mean);
-      mean =
-          outer_
-              .send(
-                  outer_.dense_residual, unsent, exchange_, 0, unsent.numel(), comm::Purpose::Sync)
-              .b;
-    } else {
-      outer_.add_residual(outer_.dense_residual, mean);
-      whole.push_back(mean);
-    }
-    const at::ScalarType wire = outer_.dtype();
-    std::vector<at::Tensor> wide;
-    std::vector<at::Tensor>& moments = moment_wire(wire) == wire ? whole : wide;
-    for (int k = 0; k < trained_.moment_count(); ++k) {
-      if (outer_.averages(context_.optimizer.moment_kind(k), after)) {
-        moments.push_back(parts[static_cast<std::size_t>(k) + 1]);
-      }
-    }
-    average(whole, context_.world, comm::Purpose::Sync, wire, world_weight());
-    average(wide, context_.world, comm::Purpose::Sync, moment_wire(wire), world_weight());
+  if (!groups_differ(context_.options, groups_)) {
     average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
-    parts[0].copy_(dense_start_ + mean);
-    outer_.dense_residual = unsent;
-  } else {
-    average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
+    return;
   }
+  const std::vector<at::Tensor> parts = dense_parts();
+  // Send the change of the values: a narrow wire dtype rounds only that.
+  at::Tensor mean = parts[0] - dense_start_;
+  at::Tensor unsent;
+  std::vector<at::Tensor> whole;  // sent without codes
+  if (outer_.codes_dense(after)) {
+    unsent = mean;
+    const at::Tensor& residual = outer_.dense_residual;
+    // The exchange treats dense parameters as factors of one role.
+    mean = outer_.send(residual, unsent, exchange_, 0, unsent.numel(), comm::Purpose::Sync).b;
+  } else {
+    outer_.add_residual(outer_.dense_residual, mean);
+    whole.push_back(mean);
+  }
+  const at::ScalarType wire = outer_.dtype();
+  std::vector<at::Tensor> wide;
+  std::vector<at::Tensor>& moments = moment_wire(wire) == wire ? whole : wide;
+  for (int k = 0; k < trained_.moment_count(); ++k) {
+    if (outer_.averages(context_.optimizer.moment_kind(k), after)) {
+      moments.push_back(parts[static_cast<std::size_t>(k) + 1]);
+    }
+  }
+  average(whole, context_.world, comm::Purpose::Sync, wire, world_weight());
+  average(wide, context_.world, comm::Purpose::Sync, moment_wire(wire), world_weight());
+  average_buffers(context_.model, context_.world, comm::Purpose::Sync, world_weight());
+  parts[0].copy_(dense_start_ + mean);
+  outer_.dense_residual = unsent;
 }
 
 void AbTraining::synchronize(std::int64_t t, Event after) {

@@ -147,6 +147,9 @@ void drop_unused(ExportedGraph& graph, const std::string& path) {
   }
   std::ranges::reverse(kept);
   graph.nodes = std::move(kept);
+}
+
+void number_norm_calls(ExportedGraph& graph) {
   std::map<ValueId, std::vector<GraphNode*>> norms;  // by their running means
   for (GraphNode& node : graph.nodes) {
     const GraphArgument* const mean = node.find("running_mean");

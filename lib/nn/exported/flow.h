@@ -16,9 +16,9 @@ std::map<ValueId, ValueId> view_roots(const std::vector<GraphNode>& nodes);
 // The value whose memory `id` shares; `id` itself if it is not a view.
 ValueId root_of(const std::map<ValueId, ValueId>& roots, ValueId id);
 
-// Whether the graph computes what it does in PyTorch only if its tensors lie in memory as there.
-// So it is if a later node writes in place to what reshape() and the like have returned: by the
-// layout, that is a view or a copy. Complex views exist for some layouts only.
+// True if the graph's results depend on the memory layout of its tensors, so that they must have
+// PyTorch's. This happens if a node writes in place to the result of reshape() or the like: the
+// layout decides whether that result is a view or a copy. Complex views need certain layouts, too.
 bool depends_on_layout(const std::vector<GraphNode>& nodes);
 
 // The values that the result's gradient may reach; excludes values that are only read behind
@@ -26,8 +26,11 @@ bool depends_on_layout(const std::vector<GraphNode>& nodes);
 std::set<ValueId> values_with_gradients(const ExportedGraph& graph);
 
 // Removes the nodes that nothing needs: sizes for the exporter's checks, and counters such as batch
-// norm's num_batches_tracked. Numbers the calls of each norm. Throws Error(Config) for an operator
-// that changes any other tensor of the model in place. `path`: the file, for the message.
+// norm's num_batches_tracked. Throws Error(Config) for an operator that changes any other tensor of
+// the model in place. `path`: the file, for the message.
 void drop_unused(ExportedGraph& graph, const std::string& path);
+
+// Sets norm_call and norm_calls of all nodes.
+void number_norm_calls(ExportedGraph& graph);
 
 }  // namespace abtrain::nn

@@ -109,6 +109,7 @@ class GraphReader {
     read_nodes(graph, {});
     read_output(module.at("signature"), graph);
     drop_unused(graph_, archive_.path());
+    number_norm_calls(graph_);
     return std::move(graph_);
   }
 

@@ -26,7 +26,8 @@ struct GraphNode {
     bool autocasts = true;
   } modes;
   std::string where;  // "layer 'fc1', model.py:12: x = self.fc1(x)"
-  // Of a norm with running statistics: the number of this call, from 0, and of all its calls.
+  // If the node calls a norm with running statistics: how many calls of this norm come before it in
+  // a pass, and how many there are.
   int norm_call = 0;
   int norm_calls = 1;
 

@@ -73,8 +73,8 @@ bool is_low(at::ScalarType type) {
   return type == at::kBFloat16 || type == at::kHalf;
 }
 
-// Whether the value is a tensor whose type counts: one of floating-point numbers, and not a number
-// that PyTorch has made a tensor.
+// True for a floating-point tensor that takes part in type promotion. Python numbers that PyTorch
+// has wrapped in a tensor do not.
 bool counts(const at::Tensor& tensor) {
   return tensor.defined() && tensor.is_floating_point() &&
          !tensor.unsafeGetTensorImpl()->is_wrapped_number();
