@@ -48,6 +48,7 @@ struct Worker {
   std::atomic<bool> wants_stop = false;
   std::atomic<int> told = 0;  // calls of on_failure
   std::atomic<int> gone = -1;
+  std::atomic<bool> holds = false;  // on_failure waits until this is false
   std::string waited_for;  // in agree()
   std::unique_ptr<ControlChannel> channel;
 
@@ -58,6 +59,7 @@ struct Worker {
     options.share = share_over(world);
     options.wanted = [this] { return wants_stop.load(); };
     options.on_failure = [this](const std::exception_ptr&, int who) {
+      holds.wait(true);
       gone = who;
       ++told;
     };

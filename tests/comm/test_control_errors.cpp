@@ -208,6 +208,7 @@ TEST_P(Failing, AnEndWithoutAGoodbyeIsTold) {
   run_control(
       3,
       [](Worker& worker) {
+        worker.holds = true;
         worker.world.barrier();
         if (worker.rank() == GetParam()) {
           worker.channel.reset();
@@ -216,11 +217,14 @@ TEST_P(Failing, AnEndWithoutAGoodbyeIsTold) {
         const std::string who = formatted("worker {} on {}", GetParam(), host_name());
         step_until_told(worker, who + " is gone");
         EXPECT_EQ(heard_of(worker.channel->cause()).first, 69);
+        // Seen by worker 0, or by all if it is the one that is gone, and known before on_failure.
+        const bool sees = worker.rank() == 0 || GetParam() == 0;
+        EXPECT_EQ(worker.channel->gone(), sees ? GetParam() : -1);
+        worker.holds = false;
+        worker.holds.notify_all();
         // Closing is no wait for those that will not come.
         worker.channel->close();
         worker.channel.reset();
-        // Seen by worker 0, or by all if it is the one.
-        const bool sees = worker.rank() == 0 || GetParam() == 0;
         EXPECT_EQ(worker.gone, sees ? GetParam() : -1);
       },
       told);

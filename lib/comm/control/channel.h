@@ -71,6 +71,11 @@ class ControlChannel : public Control {
   std::exception_ptr cause() const {
     return failure_.cause();
   }
+  // The worker whose connection to this process ended and so caused the failure; -1 if none did.
+  // Known as soon as a call has thrown the failure.
+  int gone() const {
+    return gone_;
+  }
   // Ends the channel. Collective. From now on, the end of a connection does not count as a failure.
   void close() noexcept;
   // After close(): waits until all workers have called close(), so that they end at the same time.
@@ -117,6 +122,7 @@ class ControlChannel : public Control {
   std::vector<bool> left_;                // connections that said Bye or have ended
   std::atomic<bool> closing_ = false;
   Failure failure_;
+  std::atomic<int> gone_ = -1;
 
   // For worker 0 only, guarded by hub_mutex_.
   std::recursive_mutex hub_mutex_;

@@ -274,10 +274,11 @@ void ControlChannel::take_failure(const Message& message, bool is_gone) {
     if (closing_ || !failure_.set(cause)) {
       return;  // at the end of the run, or an echo of an earlier failure
     }
+    gone_ = is_gone ? message.rank : -1;
     changed_.notify_all();
   }
   if (options_.on_failure) {
-    options_.on_failure(cause, is_gone ? message.rank : -1);
+    options_.on_failure(cause, gone_);
   }
 }
 

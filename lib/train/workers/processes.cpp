@@ -75,11 +75,9 @@ bool Processes::record_once(const std::exception_ptr& error, int worker) {
       folder_, error, worker, place < hosts_.size() ? hosts_[place] : host_name());
 }
 
-void Processes::on_failure(std::exception_ptr cause, int gone) {
+void Processes::on_failure(std::exception_ptr cause, int gone, int world) {
   const int code = comm::exit_code_of(cause);
   const std::string message = comm::message_of(cause);
-  const int now = lost_worlds_->load();  // before this worker can notice the loss
-  gone_ = gone;
   if (mpi_) {
     mpi_->abort(cause);
   }
@@ -96,9 +94,9 @@ void Processes::on_failure(std::exception_ptr cause, int gone) {
     // The worker reaches regroup() at its next collective or step; otherwise it is killed and
     // counts as lost too. It is killed by a signal because mpirun ends all processes if one exits
     // with an error, but not if a signal ends it.
-    std::thread([now, lost = lost_worlds_, seconds = timeout_.load()] {
+    std::thread([world, lost = lost_worlds_, seconds = timeout_.load()] {
       std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-      if (*lost == now) {
+      if (*lost == world) {
         ::kill(::getpid(), SIGKILL);
       }
     }).detach();
@@ -166,8 +164,8 @@ void Processes::meet(double timeout) {
   options.rank = launch_.rank;
   options.size = launch_.size;
   options.wanted = [] { return StopSignals::requested() != 0; };
-  options.on_failure = [this](std::exception_ptr cause, int gone) {
-    on_failure(std::move(cause), gone);
+  options.on_failure = [this, world = lost_worlds_->load()](std::exception_ptr cause, int gone) {
+    on_failure(std::move(cause), gone, world);
   };
   channel_ = std::make_unique<comm::ControlChannel>(std::move(options));
 }
@@ -359,7 +357,8 @@ void Processes::run(const std::function<int()>& body) {
     } catch (...) {
       // A worker was lost after all work was done. That matters only if it was worker 0, and wrote
       // no summary.
-      if (code == 0 && gone_ == 0 && !std::filesystem::exists(folder_ + "/summary.json")) {
+      if (code == 0 && channel_->gone() == 0 &&
+          !std::filesystem::exists(folder_ + "/summary.json")) {
         code = end_without_summary(std::current_exception());
       }
     }

@@ -78,9 +78,9 @@ class Processes : public WorkerHost {
   // worker that is stopped for longer than train.timeout is lost.
   void end_stopped();
 
-  // Called by the channel's thread: the worker itself may be in the middle of a
-  // step.
-  void on_failure(std::exception_ptr cause, int gone);
+  // Called by the channel's thread: the worker itself may be in the middle of a step, or may have
+  // noticed the failure already. `world` is the value of lost_worlds_ when the channel was opened.
+  void on_failure(std::exception_ptr cause, int gone, int world);
   // Prints once, on worker 0, why all processes stop, no matter which process received the request
   // to stop.
   void say_once(const std::string& message);
@@ -104,7 +104,6 @@ class Processes : public WorkerHost {
   std::vector<pid_t> processes_;
   std::atomic<bool> goes_on_ = false;   // the run continues without lost workers
   std::atomic<bool> regroups_ = false;  // regroup() is running
-  std::atomic<int> gone_ = -1;          // the worker whose loss was noticed last
   // The number of times that this worker has reached regroup().
   const std::shared_ptr<std::atomic<int>> lost_worlds_ = std::make_shared<std::atomic<int>>(0);
   std::atomic<double> timeout_;  // seconds
