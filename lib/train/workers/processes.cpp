@@ -59,6 +59,19 @@ void print(const std::string& message) {
   std::cerr << formatted("abtrain: {}\n", printable(message, "\n\t")) << std::flush;
 }
 
+// A thread that calls `end` after some seconds, unless it is asked to stop before.
+std::jthread after(std::chrono::duration<double> seconds, std::function<void()> end) {
+  return std::jthread([seconds, end = std::move(end)](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any never;
+    never.wait_for(lock, stop, seconds, [] { return false; });
+    if (!stop.stop_requested()) {
+      end();
+    }
+  });
+}
+
 }  // namespace
 
 void Processes::say_once(const std::string& message) {
@@ -75,7 +88,7 @@ bool Processes::record_once(const std::exception_ptr& error, int worker) {
       folder_, error, worker, place < hosts_.size() ? hosts_[place] : host_name());
 }
 
-void Processes::on_failure(std::exception_ptr cause, int gone, int world) {
+void Processes::on_failure(std::exception_ptr cause, int gone) {
   const int code = comm::exit_code_of(cause);
   const std::string message = comm::message_of(cause);
   if (mpi_) {
@@ -88,18 +101,13 @@ void Processes::on_failure(std::exception_ptr cause, int gone, int world) {
     }
   }
   if (goes_on_ && comm::is_echo(cause)) {
-    if (regroups_) {
-      return;  // the worker has noticed the loss
-    }
     // The worker reaches regroup() at its next collective or step; otherwise it is killed and
     // counts as lost too. It is killed by a signal because mpirun ends all processes if one exits
     // with an error, but not if a signal ends it.
-    std::thread([world, lost = lost_worlds_, seconds = timeout_.load()] {
-      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-      if (*lost == world) {
-        ::kill(::getpid(), SIGKILL);
-      }
-    }).detach();
+    const std::lock_guard lock(mutex_);
+    if (!expects_) {
+      kills_ = after(std::chrono::duration<double>(timeout_), [] { ::kill(::getpid(), SIGKILL); });
+    }
     return;
   }
   // A worker that failed reports its error itself; a worker that is gone cannot.
@@ -118,10 +126,13 @@ void Processes::on_failure(std::exception_ptr cause, int gone, int world) {
   if (is_stop) {
     say_once(message);
   }
-  std::thread([code, is_stop] {
-    std::this_thread::sleep_for(is_stop ? kLastWords : kGrace);
-    leave(code);
-  }).detach();
+  ends_ = after(is_stop ? kLastWords : kGrace, [code] { leave(code); });
+}
+
+void Processes::expect_losses() {
+  const std::lock_guard lock(mutex_);
+  expects_ = true;
+  kills_.request_stop();
 }
 
 Processes::Processes(const comm::Launch& launch, Log& log)
@@ -164,8 +175,8 @@ void Processes::meet(double timeout) {
   options.rank = launch_.rank;
   options.size = launch_.size;
   options.wanted = [] { return StopSignals::requested() != 0; };
-  options.on_failure = [this, world = lost_worlds_->load()](std::exception_ptr cause, int gone) {
-    on_failure(std::move(cause), gone, world);
+  options.on_failure = [this](std::exception_ptr cause, int gone) {
+    on_failure(std::move(cause), gone);
   };
   channel_ = std::make_unique<comm::ControlChannel>(std::move(options));
 }
@@ -296,8 +307,7 @@ Loss Processes::regroup(const std::exception_ptr& end) {
   if (!goes_on_ || (cause && !comm::is_echo(cause))) {
     std::rethrow_exception(end);
   }
-  regroups_ = true;
-  ++*lost_worlds_;
+  expect_losses();
   Loss loss;
   for (const std::string& host : hosts_) {
     loss.left.push_back(static_cast<int>(loss.left.size()));
@@ -325,7 +335,7 @@ Loss Processes::regroup(const std::exception_ptr& end) {
       }
     }
   }
-  regroups_ = false;
+  expects_ = false;
   return loss;
 }
 
@@ -349,8 +359,8 @@ void Processes::run(const std::function<int()>& body) {
       print(comm::message_of(error));
     }
   }
-  ++*lost_worlds_;  // a loss from now on needs no regroup()
   if (goes_on_) {
+    expect_losses();
     // After a loss, MPI does not finalize, so no process may leave with messages still to be sent.
     try {
       all_or_none([] {});

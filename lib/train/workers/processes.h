@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -79,8 +80,11 @@ class Processes : public WorkerHost {
   void end_stopped();
 
   // Called by the channel's thread: the worker itself may be in the middle of a step, or may have
-  // noticed the failure already. `world` is the value of lost_worlds_ when the channel was opened.
-  void on_failure(std::exception_ptr cause, int gone, int world);
+  // noticed the failure already.
+  void on_failure(std::exception_ptr cause, int gone);
+  // From now on, the loss of another worker does not kill this process: it has noticed the loss, or
+  // has done its work.
+  void expect_losses();
   // Prints once, on worker 0, why all processes stop, no matter which process received the request
   // to stop.
   void say_once(const std::string& message);
@@ -103,12 +107,12 @@ class Processes : public WorkerHost {
   std::vector<std::string> hosts_;
   std::vector<pid_t> processes_;
   std::atomic<bool> goes_on_ = false;   // the run continues without lost workers
-  std::atomic<bool> regroups_ = false;  // regroup() is running
-  // The number of times that this worker has reached regroup().
-  const std::shared_ptr<std::atomic<int>> lost_worlds_ = std::make_shared<std::atomic<int>>(0);
+  std::atomic<bool> expects_ = false;   // expect_losses() has been called
   std::atomic<double> timeout_;  // seconds
   std::function<void(const std::string& names)> waiting_ = [](const std::string&) {};
   std::atomic<bool> said_ = false;
+  std::jthread kills_;  // after a loss, unless it is expected
+  std::jthread ends_;   // after another failure
   // Its thread calls on_failure(), so it must end before the members that on_failure() uses.
   std::unique_ptr<comm::ControlChannel> channel_;
 };
