@@ -3,8 +3,10 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <thread>
 
 #include "base/env.h"
@@ -212,6 +214,18 @@ TEST(MpiTimeout, TheMissingWorkerIsNamed) {
   expect_error(
       [&] { comm->all_reduce(at::zeros({7}), ReduceOp::Sum, Purpose::Gradient).wait(); },
       ErrorKind::PeerLost, {formatted("for worker {}", comm->size() - 1)});
+}
+
+// MPI sends the buffer only once the other worker has answered, and never ends that request.
+TEST(MpiLoss, ASendToALostWorkerEnds) {
+  const auto comm = world->communicator();
+  comm->barrier();
+  if (comm->rank() == 1) {
+    ::kill(::getpid(), SIGKILL);
+  }
+  expect_error(
+      [&] { comm->broadcast(at::zeros({3'000'017}), 0, Purpose::Sync).wait(); },
+      ErrorKind::PeerLost, {"a worker is lost"});
 }
 
 }  // namespace

@@ -253,6 +253,10 @@ TimedOut MpiCollective::overdue() const {
 }
 
 void MpiCollective::check_match() const {
+  const MpiTable& mpi = *group_.comm.mpi;
+  if (mpi.is_fault_tolerant() != 0) {
+    check_mpi(mpi, mpi.check(group_.comm.handle), "MPIX_Comm_get_failed");
+  }
   // A member's messages come in order. While nothing of this call has come from a member, its first
   // unreceived message belongs to this call or to an earlier one.
   for (const MpiStream& stream : call_.reduces() ? parts_in_ : results_in_) {
@@ -261,7 +265,6 @@ void MpiCollective::check_match() const {
     }
     int there = 0;
     int tag = 0;
-    const MpiTable& mpi = *group_.comm.mpi;
     check_mpi(mpi, mpi.probe(group_.comm.handle, stream.peer, &there, &tag), "MPI_Iprobe");
     ABT_CHECK(
         there == 0 || !group_.tags.differs(tag, number_, kind_), Config,

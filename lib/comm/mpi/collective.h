@@ -60,7 +60,8 @@ class MpiCollective {
   }
   // The error to throw if seconds_since_progress() is too long.
   TimedOut overdue() const;
-  // Throws Error(Config) when a member has sent a message of a different call.
+  // Throws Error(Config) if a member has sent a message of a different call, and Error(PeerLost) if
+  // a member is lost.
   void check_match() const;
 
  private:

@@ -216,9 +216,8 @@ static int shrink(MpiHandle comm, MpiHandle* left) {
   return finish_comm(code, made, left);
 }
 
-// Returns an error if a process of the communicator is lost. Once a request has ended with an
-// error, MPI knows the loss.
-static int check(MPI_Comm comm) {
+static int check(MpiHandle handle) {
+  const MPI_Comm comm = comm_of(handle);
   int revoked = 0;
   int code = ulfm_is_revoked(comm, &revoked);
   if (code != MPI_SUCCESS || revoked) {
@@ -260,7 +259,8 @@ static int test_some(
       which[done++] = i;
     }
   }
-  int code = done > 0 || count == 0 ? check(comm_of(comm)) : MPI_SUCCESS;
+  // Once a request has ended with an error, MPI knows the loss.
+  int code = done > 0 || count == 0 ? check(comm) : MPI_SUCCESS;
   for (int i = 0; i < done && code == MPI_SUCCESS; ++i) {
     int flag = 0;
     code = MPI_Test(&own[i], &flag, MPI_STATUS_IGNORE);  // frees the request
@@ -288,5 +288,6 @@ __attribute__((visibility("default"))) const MpiTable abtrain_mpi_table = {
     .test_some = test_some,
     .probe = probe,
     .is_fault_tolerant = is_fault_tolerant,
+    .check = check,
     .revoke = revoke,
     .shrink = shrink};

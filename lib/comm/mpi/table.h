@@ -49,6 +49,9 @@ typedef struct MpiTable {
   // Whether processes survive the loss of another one, as under Open MPI's `mpirun --with-ft ulfm`.
   // Only then may the functions below be called.
   int (*is_fault_tolerant)(void);
+  // Returns an error if a member of the communicator is lost, or if the communicator is revoked. A
+  // message to a lost member may stay under way forever.
+  int (*check)(MpiHandle comm);
   // Ends all transfers of a communicator with an error, on all members.
   int (*revoke)(MpiHandle comm);
   // Makes a communicator of the surviving members of a revoked communicator, in the same order.
