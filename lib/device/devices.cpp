@@ -16,10 +16,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the CPU quota of one cgroup in cores, or 0 for no limit. Version 2 of cgroups has "max
-// 100000" or "250000 100000" in one file. Version 1 has the two numbers in separate files, with -1
-// for no limit. A missing file counts as no limit, as does a word such as "max".
-double quota_of(const fs::path& group) {
+void tighten(auto& limit, auto other) {
+  if (other > 0 && (limit == 0 || other < limit)) {
+    limit = other;
+  }
+}
+
+// Reads the limits of one cgroup. Version 2 of cgroups has "max 100000" or "250000 100000" in one
+// file for the cores. Version 1 has the two numbers in separate files, with -1 for no limit. A
+// missing file counts as no limit, as does a word such as "max".
+void add_limits(const fs::path& group, CgroupLimits& limits) {
   double quota = 0;
   double period = 0;
   if (std::ifstream file(group / "cpu.max"); file) {
@@ -28,21 +34,15 @@ double quota_of(const fs::path& group) {
     std::ifstream(group / "cpu.cfs_quota_us") >> quota;
     std::ifstream(group / "cpu.cfs_period_us") >> period;
   }
-  return quota > 0 && period > 0 ? quota / period : 0;
-}
-
-// Returns the cgroup of this process, from the line "0::/path" of version 2 or from the line of
-// version 1's controller "cpu".
-fs::path own_group() {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const auto fields = split_text(line, ':');
-    if (fields.size() == 3 &&
-        (fields[1].empty() || fields[1].find("cpu,") == 0 || fields[1] == "cpu")) {
-      return fs::path(fields[2]).relative_path();
+  if (quota > 0 && period > 0) {
+    tighten(limits.cores, quota / period);
+  }
+  for (const char* name : {"memory.max", "memory.limit_in_bytes"}) {
+    std::int64_t bytes = 0;
+    if (std::ifstream(group / name) >> bytes) {
+      tighten(limits.memory_bytes, bytes);
     }
   }
-  return {};
 }
 
 int affinity_cores() {
@@ -56,17 +56,30 @@ int affinity_cores() {
 
 }  // namespace
 
-double cgroup_quota(const fs::path& root, const fs::path& group) {
-  double smallest = 0;
-  for (fs::path path = group;; path = path.parent_path()) {
-    const double quota = quota_of(root / path);
-    if (quota > 0 && (smallest == 0 || quota < smallest)) {
-      smallest = quota;
+CgroupLimits cgroup_limits(const fs::path& process, const fs::path& mount) {
+  CgroupLimits limits;
+  std::ifstream file(process);
+  for (std::string line; std::getline(file, line);) {
+    const auto fields = split_text(line, ':');
+    if (fields.size() != 3) {
+      continue;
     }
-    if (path.empty()) {
-      return smallest;
+    // Version 2 names no controllers. Systems with both versions mount it in "unified".
+    std::vector<std::string> folders = {"", "unified"};
+    if (!fields[1].empty()) {
+      folders = split_text(fields[1], ',');
+      folders.push_back(fields[1]);
+    }
+    for (const std::string& folder : folders) {
+      for (fs::path group = fs::path(fields[2]).relative_path();; group = group.parent_path()) {
+        add_limits(mount / folder / group, limits);
+        if (group.empty()) {
+          break;
+        }
+      }
     }
   }
+  return limits;
 }
 
 int first_core() {
@@ -82,44 +95,14 @@ int first_core() {
 }
 
 double core_limit() {
-  const fs::path mount = "/sys/fs/cgroup";
-  double cores = std::max(1, affinity_cores());
-  for (const fs::path& root : {mount, mount / "cpu"}) {
-    const double quota = cgroup_quota(root, own_group());
-    if (quota > 0) {
-      cores = std::min(cores, quota);
-    }
-  }
-  return cores;
+  const double cores = std::max(1, affinity_cores());
+  const double quota = cgroup_limits().cores;
+  return quota > 0 ? std::min(cores, quota) : cores;
 }
 
 int cpu_cores() {
   return std::max(1, static_cast<int>(std::ceil(core_limit())));
 }
-
-namespace {
-
-// The smallest memory limit in bytes among this process's cgroups (version 2,
-// or version 1 as mounted in a container), at most `physical`.
-std::int64_t memory_limit(std::int64_t physical) {
-  const fs::path mount = "/sys/fs/cgroup";
-  std::vector<fs::path> files = {mount / "memory/memory.limit_in_bytes"};
-  for (fs::path group = own_group();; group = group.parent_path()) {
-    files.push_back(mount / group / "memory.max");
-    if (group.empty()) {
-      break;
-    }
-  }
-  for (const fs::path& path : files) {
-    std::int64_t limit = 0;  // the word "max" counts as no limit
-    if (std::ifstream(path) >> limit && limit > 0) {
-      physical = std::min(physical, limit);
-    }
-  }
-  return physical;
-}
-
-}  // namespace
 
 DeviceInfo cpu_device() {
   DeviceInfo info{c10::Device(c10::kCPU), "CPU"};
@@ -145,8 +128,8 @@ DeviceInfo cpu_device() {
       break;
     }
   }
-  info.memory_bytes =
-      memory_limit(static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE));
+  info.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  tighten(info.memory_bytes, cgroup_limits().memory_bytes);
   return info;
 }
 

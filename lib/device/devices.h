@@ -31,9 +31,16 @@ int cpu_cores();
 // The number of the first core that this process may use.
 int first_core();
 
-// The CPU quota in cores: the smallest one on the path from `group` up to `root` (a mounted cgroup
-// tree, version 2 or 1), or 0 if none is set.
-double cgroup_quota(const std::filesystem::path& root, const std::filesystem::path& group);
+// The smallest limits of the cgroups that a process belongs to and of all groups above them.
+struct CgroupLimits {
+  double cores = 0;               // 0: none
+  std::int64_t memory_bytes = 0;  // 0: none
+};
+// `process`: the list of a process's cgroups. `mount`: where cgroups of version 2, version 1 or
+// both are mounted.
+CgroupLimits cgroup_limits(
+    const std::filesystem::path& process = "/proc/self/cgroup",
+    const std::filesystem::path& mount = "/sys/fs/cgroup");
 
 DeviceInfo cpu_device();
 std::vector<DeviceInfo> cuda_devices();

@@ -28,33 +28,62 @@ namespace fs = std::filesystem;
 
 class Cgroups : public ::testing::Test {
  protected:
-  Cgroups() {
-    fs::create_directories(root_ / "a/b");
+  CgroupLimits limits(const std::string& groups) {
+    folder_.add("process", groups);
+    return cgroup_limits(folder_.path() + "/process", folder_.path() + "/mount");
   }
-  const TempFolder folder_;
-  const fs::path root_ = folder_.path();
+  // The path is one in the mounted tree.
+  void add(const std::string& path, const std::string& text) {
+    fs::create_directories(fs::path(folder_.path() + "/mount/" + path).parent_path());
+    folder_.add("mount/" + path, text);
+  }
+  TempFolder folder_;
 };
 
-TEST_F(Cgroups, NoFilesMeanNoQuota) {
-  EXPECT_EQ(cgroup_quota(root_, "a/b"), 0);
-  EXPECT_EQ(cgroup_quota(root_ / "absent", ""), 0);
+TEST_F(Cgroups, NoFilesMeanNoLimits) {
+  EXPECT_EQ(limits("0::/a/b\n").cores, 0);
+  EXPECT_EQ(limits("0::/a/b\n").memory_bytes, 0);
+  EXPECT_EQ(limits("").cores, 0);
 }
 
 TEST_F(Cgroups, TheSmallestOnTheWayUpCounts) {
-  folder_.add("a/b/cpu.max", "max 100000\n");
-  EXPECT_EQ(cgroup_quota(root_, "a/b"), 0);
-  folder_.add("a/cpu.max", "250000 100000\n");
-  EXPECT_EQ(cgroup_quota(root_, "a/b"), 2.5);
-  folder_.add("cpu.max", "150000 100000\n");
-  EXPECT_EQ(cgroup_quota(root_, "a/b"), 1.5);
+  add("a/b/cpu.max", "max 100000\n");
+  add("a/b/memory.max", "max\n");
+  EXPECT_EQ(limits("0::/a/b\n").cores, 0);
+  EXPECT_EQ(limits("0::/a/b\n").memory_bytes, 0);
+  add("a/cpu.max", "250000 100000\n");
+  add("a/memory.max", "3000000000\n");
+  EXPECT_EQ(limits("0::/a/b\n").cores, 2.5);
+  EXPECT_EQ(limits("0::/a/b\n").memory_bytes, 3'000'000'000);
+  add("cpu.max", "150000 100000\n");
+  add("memory.max", "5000000000\n");
+  EXPECT_EQ(limits("0::/a/b\n").cores, 1.5);
+  EXPECT_EQ(limits("0::/a/b\n").memory_bytes, 3'000'000'000);
 }
 
-TEST_F(Cgroups, VersionOneFiles) {
-  folder_.add("a/cpu.cfs_quota_us", "-1\n");
-  folder_.add("a/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(cgroup_quota(root_, "a"), 0);
-  folder_.add("a/cpu.cfs_quota_us", "300000\n");
-  EXPECT_EQ(cgroup_quota(root_, "a"), 3);
+// Slurm's groups on systems with version 1. The order of controllers that share a tree varies, and
+// the tree may be mounted under their joint name only.
+TEST_F(Cgroups, VersionOne) {
+  const std::string groups = "7:memory:/slurm/job_1\n5:cpuacct,cpu:/slurm/job_1\n";
+  add("cpu/slurm/job_1/cpu.cfs_quota_us", "-1\n");
+  add("cpu/slurm/job_1/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(limits(groups).cores, 0);
+  add("cpu/slurm/job_1/cpu.cfs_quota_us", "300000\n");
+  add("memory/slurm/memory.limit_in_bytes", "4000000000\n");
+  EXPECT_EQ(limits(groups).cores, 3);
+  EXPECT_EQ(limits(groups).memory_bytes, 4'000'000'000);
+  add("cpuacct,cpu/cpu.cfs_quota_us", "200000\n");
+  add("cpuacct,cpu/cpu.cfs_period_us", "100000\n");
+  add("memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(limits(groups).cores, 2);
+  EXPECT_EQ(limits(groups).memory_bytes, 4'000'000'000);
+}
+
+TEST_F(Cgroups, BothVersionsAtOnce) {
+  add("unified/user/cpu.max", "400000 100000\n");
+  add("cpu,cpuacct/cpu.cfs_quota_us", "500000\n");
+  add("cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(limits("4:cpu,cpuacct:/\n0::/user\n").cores, 4);
 }
 
 TEST(CpuCores, FollowTheAffinityMask) {
