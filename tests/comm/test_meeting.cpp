@@ -40,6 +40,18 @@ TEST(Meet, WorkersThatDoNotCome) {
       {"3 of 4 workers did not connect to worker 0 on ", "within 0.3 s: ranks 1, 2, 3"});
 }
 
+// Worker 0 waits for others, and another worker for a worker 0 that does not listen.
+TEST(Meet, ACheckEndsTheWait) {
+  for (const int rank : {0, 1}) {
+    Board board;
+    MeetOptions options{rank, 2, rank == 0 ? board.writer() : [](void* data, std::size_t) {
+                          *static_cast<Meeting*>(data) = meeting_at(1);
+                        }};
+    options.check = [calls = 0]() mutable { ABT_CHECK(++calls < 3, PeerLost, "worker 1 is lost"); };
+    expect_unmet(start(options), {"worker 1 is lost"});
+  }
+}
+
 TEST(Meet, AForgedRecord) {
   for (const int byte : {0, 0x7f, 0xff}) {
     Meeting meeting;

@@ -48,6 +48,7 @@ class Joining {
         *text != '\0' && meeting_.port > 0 && meeting_.port < 65536, PeerLost,
         "{}: received no valid address for worker 0", who_);
     do {
+      options_.check();
       for (const std::string& address : addresses) {
         const double left = deadline.seconds_left();
         // At most 1 s, because an address in another network may drop packets silently.

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct MeetOptions {
   double connect_timeout = 60;  // seconds, for everything but share()
   Secret secret = {};           // authenticates the connections
   std::string address = {};     // where worker 0 listens; empty: on all addresses
+  // Called several times per second while a process waits for others. Throws to give up.
+  std::function<void()> check = [] {};
 };
 
 struct Connections {

@@ -17,6 +17,8 @@ namespace {
 // Unidentified connections to keep besides one per worker; beyond that, the oldest is dropped.
 constexpr std::size_t kMaxStrangers = 64;
 
+constexpr int kCheckMilliseconds = 200;  // between two calls of options.check()
+
 // A connection that has not been accepted as a worker of the run (yet).
 struct Guest {
   Socket socket;
@@ -40,11 +42,13 @@ class Welcoming {
   Connections run() {
     const Deadline deadline(options_.connect_timeout);
     while (left_ > 0) {
+      options_.check();
       std::vector<pollfd> waits{{listener_.get(), POLLIN, 0}};
       for (const Guest& guest : guests_) {
         waits.push_back({guest.socket.get(), POLLIN, 0});
       }
-      const int ready = ::poll(waits.data(), waits.size(), deadline.milliseconds_left());
+      const int ready = ::poll(
+          waits.data(), waits.size(), std::min(deadline.milliseconds_left(), kCheckMilliseconds));
       ABT_CHECK(
           !deadline.has_passed(), PeerLost,
           "{} of {} workers did not connect to worker 0 on {} within {} s: {}", left_,

@@ -167,10 +167,14 @@ void MpiWorld::serve() {
 
 // Lets MPI progress while no job is open. A message that counts as sent may still be in this
 // process (UCX and libfabric send it only within MPI calls), and another process may wait for it.
+// Throws Error(PeerLost) if a worker is lost: the others may already wait for this one to regroup.
 bool MpiWorld::answer() const {
   int there = 0;
   int tag = 0;
   mpi_->probe(world_->comm.handle, world_->rank, &there, &tag);
+  if (mpi_->is_fault_tolerant() != 0) {
+    check_mpi(*mpi_, mpi_->check(world_->comm.handle), "MPIX_Comm_get_failed");
+  }
   return false;
 }
 

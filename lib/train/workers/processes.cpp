@@ -165,6 +165,7 @@ void Processes::meet(double timeout) {
   if (mpi_) {
     meeting_ = mpi_->communicator();
     options.share = comm::share_over(*meeting_);
+    options.check = [this] { meeting_->check_peers(); };
   } else {
     options.share = [this](void* data, std::size_t bytes) { store_->share(data, bytes); };
   }
